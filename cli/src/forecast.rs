@@ -49,7 +49,7 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// Predicts the time of a solve. Of several masses or shifts, one system is timed.
+    /// Predicts the time of a solve. If there are several masses or shifts, times one system only.
     pub fn of_solve(solve: &Solve, checked: &Checked) -> Outcome<Self> {
         match solve.plan.operator.kind() {
             FermionKind::Wilson => Self::of_fields::<Spinor>(solve, checked, NOISE[0]),
@@ -64,14 +64,15 @@ impl Forecast {
         let with_tadpole = staggered.and_then(|staggered| staggered.with_plaquette(1.0));
         let operator = with_tadpole.map_or(plan.operator.clone(), Operator::from);
         let mut request = solve.request(operator, plan.reconstruction.unwrap_or(LinkStorage::of(12)));
-        // Domains may not fit the smaller lattice, or overlap with those of other processes. Their size matters little for the time.
+        // The domains may not fit the smaller lattice, or may overlap with those of other processes. A single domain replaces them, because
+        // the size of domains hardly affects the time.
         if request.schwarz.check(on, &ProcessGrid::SINGLE).is_err() {
             request.schwarz = Schwarz { domain: None, overlap: 0, ..request.schwarz };
         }
         if request.multigrid.aggregates(on).is_err() {
             request.multigrid.blocks = Default::default();
         }
-        // Whether multigrid would take over from BiCGstab is unknown.
+        // BiCGstab is timed, because it is unknown whether multigrid would take over.
         if request.method.is_choice() {
             request.method = Method::BICGSTAB;
         }
@@ -90,7 +91,8 @@ impl Forecast {
         let unit = Unit::Iteration { together, batches, setup: setup.map(|setup| setup * scale) };
         Forecast { unit, seconds: seconds * scale, on }
     }
-    /// Predicts the time of an ensemble. Trajectories of one and of two steps give the time of a step and that of the other work.
+    /// Predicts the time of an ensemble. A trajectory of one step and one of two steps are timed; the difference is the time of a step, and
+    /// the rest is the time of the other work.
     pub fn of_ensemble(input: &EnsembleInput, checked: &Checked) -> Outcome<Self> {
         let on = smaller(checked.cut.local, SITES_OF_TRAJECTORIES, &checked.device, 1);
         // The first trajectory loads the kernels and is not timed.

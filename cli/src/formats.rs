@@ -22,7 +22,7 @@ impl FormatFlags {
     pub fn precisions(&self) -> Outcome<Vec<Precision>> {
         choose("precision", self.precision.as_deref(), &PRECISIONS)
     }
-    /// Returns the link storages of `--reconstruct`. Storages that an operator does not support are left out later.
+    /// Returns the link storages of `--reconstruct`, including those that an operator does not support.
     pub fn reconstructions(&self) -> Outcome<Vec<LinkStorage>> {
         choose("reconstruct", self.reconstruct.as_deref(), &RECONSTRUCTIONS)
     }
@@ -35,7 +35,7 @@ impl FormatFlags {
     }
 }
 
-/// Returns the values that a list names; all values if there is no list.
+/// Returns the values of `choices` whose names are in the list `text`; all values if there is no list.
 pub fn choose<T: Copy>(flag: &str, text: Option<&str>, choices: &[(&str, T)]) -> Outcome<Vec<T>> {
     let text = text.unwrap_or("all");
     if text == "all" {

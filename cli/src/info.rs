@@ -12,7 +12,7 @@ pub fn run(context: &Context) -> Outcome {
     let choice = context.device_choice()?;
     let threads = choice.start_threads(&context.comm)?;
     if context.comm.size() > 1 {
-        // Opening the devices prints where each process computes.
+        // Opening the devices reports a GPU that is not used, and processes with few cores.
         choice.open_silently(&context.comm)?;
     }
     let cpu = Cpu::new(threads);

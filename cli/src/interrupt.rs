@@ -51,14 +51,14 @@ fn heard(signal: i32) {
     signal_hook::low_level::exit(code_of(signal).number().into());
 }
 
-/// Configures messages about signals for one of several processes. Only the process that `speaks` prints them, and not about SIGTERM:
-/// `mpirun` sends it to all others when a process has failed.
+/// Selects which messages about signals one of several processes prints. Only the process for which `speaks` is true prints them, except on
+/// SIGTERM, which `mpirun` sends to all other processes when one has failed.
 #[cfg(feature = "mpi")]
 pub fn is_one_of_several(speaks: bool) {
     SILENT.store(if speaks { 1 << SIGTERM } else { u32::MAX }, Ordering::Relaxed);
 }
 
-/// Ignores the first signal from now on, because the process is about to exit with its own code.
+/// Ignores the first signal from now on, because the process is about to exit with an exit code of its own.
 pub fn end() {
     ENDING.store(true, Ordering::Relaxed);
 }

@@ -237,7 +237,7 @@ pub fn run_program<P: CommandLine>() -> ExitCode {
     run_arguments::<P>(std::env::args_os())
 }
 
-/// Runs the program with these arguments of `ferrite`, the first of which is its name. Fuzz targets call this function.
+/// Runs the program with the given arguments of `ferrite`, the first of which is the name of the program. Fuzz targets call this function.
 pub fn ferrite(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     run_arguments::<Cli>(arguments)
 }
@@ -287,7 +287,7 @@ pub struct Context {
     pub output: Output,
     /// The processes of this run.
     pub comm: RunCommunicator,
-    /// Session for tasks: the processes, with their progress and signals.
+    /// Session for tasks: the communicator, and an observer that shows progress and requests a stop at a signal.
     pub session: Session,
     /// Global flags as typed.
     global: GlobalFlags,

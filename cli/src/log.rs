@@ -50,6 +50,6 @@ pub fn start(verbose: u8, quiet: bool) {
     };
     let layer = Layer::default().event_format(PlainLines).with_ansi(false).with_writer(|| AroundBar);
     let subscriber = tracing_subscriber::registry().with(level).with(layer);
-    // Fails only if the process has another subscriber already, which then receives the events.
+    // The call fails only if the process has another subscriber already. That subscriber then receives the events.
     let _ = tracing::subscriber::set_global_default(subscriber);
 }

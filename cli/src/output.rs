@@ -19,7 +19,7 @@ pub enum Reader {
 }
 
 impl Reader {
-    /// Determines the reader from the command line and the type of standard output. `mpirun` determines the type, which is often a
+    /// Determines the reader from `--json`, `--text` and whether standard output is a terminal. Under `mpirun`, standard output is often a
     /// terminal.
     pub fn of(global: &GlobalFlags) -> Self {
         match (global.json, global.text) {
@@ -50,11 +50,11 @@ pub struct Output {
 }
 
 impl Output {
-    /// Returns the output of the process with this rank.
+    /// Returns the output of the process with the rank `rank`.
     pub fn new(rank: usize, reader: Reader, quiet: bool) -> Self {
         Self { reader, quiet, speaks: rank == 0, done: Cell::new(false) }
     }
-    /// Prints the result of a command: `text`, or the record with its schema and the program's version.
+    /// Prints the result of a command: the text, or the record with its schema and the version of the program.
     pub fn record<R: Record>(&self, record: &R, text: impl FnOnce() -> String) -> Outcome {
         if self.reader != Reader::Program {
             self.part(&text())?;
@@ -69,7 +69,8 @@ impl Output {
     pub fn document<R: Record>(&self, record: &R, text: &str) -> Outcome {
         if self.reader == Reader::Program { self.object(record) } else { self.write(text) }
     }
-    /// Prints a part of a result for people as soon as it is known. With JSON, the whole result is one object at the end.
+    /// Prints a part of a result for people as soon as it is known. Prints nothing if the output is JSON, where one object at the end has
+    /// the whole result.
     pub fn part(&self, text: &str) -> Outcome {
         match self.reader {
             Reader::Person => self.write(text),
@@ -87,8 +88,8 @@ impl Output {
         all.insert("schema".into(), R::SCHEMA.into());
         self.write(&format!("{}\n", Value::Object(all)))
     }
-    /// Prints the failure of a command: a sentence on standard error, and an object on standard output if JSON goes there and no result has
-    /// been printed.
+    /// Prints the failure of a command: a sentence on standard error. If JSON goes to standard output and no result has been printed, also
+    /// prints an object there.
     pub fn failure(&self, failure: &Failure) {
         if !self.speaks {
             return;

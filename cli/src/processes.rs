@@ -5,7 +5,7 @@ use super::interrupt;
 use super::{Code, Outcome, terminal};
 use std::process::ExitCode;
 
-/// Runs the program with all its processes. A failure that `body` returns belongs to this process only and ends the others.
+/// Runs the program with all its processes. If `body` returns a failure, this process alone has failed, and the other processes are ended.
 pub fn run(body: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode {
     match comms::launch() {
         Some(launch) if launch.size != Some(1) => many(launch, body),

@@ -57,7 +57,7 @@ fn bar(seconds: f64) -> ProgressBar {
 }
 
 impl ShownProgress {
-    /// Returns an observer that shows progress in this form; a bar only if standard error is a terminal.
+    /// Returns an observer that shows progress in the form `form`. It shows a bar only if standard error is a terminal.
     pub fn new(form: ProgressFlag) -> Self {
         let is_seen = form != ProgressFlag::Bar || std::io::stderr().is_terminal();
         ShownProgress { form: if is_seen { form } else { ProgressFlag::Off }, last: Mutex::new(None) }

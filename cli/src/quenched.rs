@@ -66,7 +66,7 @@ impl QuenchedFlags {
             Some(file) => QuenchedStart::File(file.into()),
         }
     }
-    /// Fails if any of these flags is given, because they apply only to `generate quenched`.
+    /// Fails if a flag of `generate quenched` is given. The other kinds of `generate` call this function.
     pub fn refuse(&self) -> Outcome {
         let given = [
             ("--beta", self.beta.is_some()),
@@ -78,7 +78,9 @@ impl QuenchedFlags {
             ("--first-sweep", self.first_sweep.is_some()),
         ];
         match given.iter().find(|(_, given)| *given) {
-            Some((flag, _)) => Err(Failure::refused(format!("{flag} applies to quenched only: remove it"))),
+            Some((flag, _)) => {
+                Err(Failure::refused(format!("{flag} applies to `ferrite generate quenched` only: remove {flag}")))
+            }
             None => Ok(()),
         }
     }

@@ -60,7 +60,7 @@ pub fn run(args: &ReportArguments, context: &Context) -> Outcome {
     };
     let default = || one.map_or_else(|| "report.html".into(), |folder| folder.join("report.html"));
     let path = args.output.clone().unwrap_or_else(default);
-    // The output file is checked after the input but before the work.
+    // The output file is checked after the input has been read, and before the page is made.
     let writable = || {
         // No other file in the folder of a run ends in .html, so the report cannot replace one.
         if path.extension().is_none_or(|e| e != "html") {

@@ -141,7 +141,7 @@ fn pages(command: &clap::Command, name: &str, write: &mut impl FnMut(&str, &[u8]
     let title = command.clone().display_name(name.to_string());
     Man::new(title).render(&mut page).map_err(|why| Failure::failed(format!("page of {name}: {why}")))?;
     write(name, &page)?;
-    // The command `help` is left out, because its text is that of the pages.
+    // The command `help` is left out, because its text is that of the other pages.
     let mut below = command.get_subcommands().filter(|below| below.get_name() != "help");
     below.try_for_each(|below| pages(below, &format!("{name}-{}", below.get_name()), write))
 }

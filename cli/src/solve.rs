@@ -85,7 +85,7 @@ fn input(args: &SolveArguments, files: &NamedFiles, context: &Context) -> Outcom
 /// Solves the system that the input describes, writes the solutions, and prints the record.
 pub fn run(args: Box<SolveArguments>, context: &Context) -> Outcome {
     let comm = &context.comm;
-    // Checked before the files: a value that is not joined to its key with `=` looks like a file.
+    // The arguments of `--set` are checked before the files, because a value that is not joined to its key with `=` looks like a file.
     comm.agree(Input::new(&SOLVE).only_set(&args.set).map_err(Failure::from))?;
     let files = comm.agree(NamedFiles::of(&args.files, "solve"))?;
     let (mut input, what) = comm.agree(input(&args, &files, context))?;
@@ -117,7 +117,7 @@ fn run_on<F: Fermion>(solve: &Solve, input: Option<&Path>, context: &Context) ->
     if batches.are_several() {
         info!("{}", batches.describe());
     }
-    // The host holds sources, solutions of all systems, and initial guesses.
+    // Host memory holds sources, solutions of all systems, and initial guesses.
     let fields = nrhs * (1 + plan.systems.count().unwrap_or(1) + usize::from(solve.scheme.guess.is_some()));
     let links = if plan.definition().is_improved() { 2 } else { 1 };
     let host = fields * size_of::<F>() + links * 576;

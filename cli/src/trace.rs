@@ -86,7 +86,13 @@ fn noise(args: &TraceArguments) -> Outcome<TraceNoise> {
     for (k, one) in args.dilute.iter().enumerate() {
         let same = |other: &DilutionPart| std::mem::discriminant(one) == std::mem::discriminant(other);
         if args.dilute[..k].iter().any(same) {
-            return Err(Failure::refused("--dilute: one of the names occurs twice; remove the second"));
+            let name = match one {
+                DilutionPart::Time(_) => "time",
+                DilutionPart::Spin => "spin",
+                DilutionPart::Colour => "colour",
+                DilutionPart::Parity => "parity",
+            };
+            return Err(Failure::refused(format!("--dilute: {name} occurs twice; remove one of the two")));
         }
         match one {
             DilutionPart::Time(times) => dilution.times = *times,
@@ -102,7 +108,7 @@ fn noise(args: &TraceArguments) -> Outcome<TraceNoise> {
     Ok(TraceNoise { vectors: args.noise.unwrap_or(8), seed: args.seed.unwrap_or(1), kind, dilution })
 }
 
-/// Measures the traces on all configurations, and prints them.
+/// Measures the traces on all configurations, and prints the results.
 pub fn run(args: TraceArguments, context: &Context) -> Outcome {
     let noise = context.comm.agree(noise(&args))?;
     let TraceArguments { files, flags, output, .. } = args;

@@ -22,7 +22,8 @@ pub fn rearranged(arguments: &[OsString], program: &Command) -> Vec<OsString> {
     all
 }
 
-/// Returns an error of clap with Ferrite's advice, if there is any, in place of clap's suggestion, which depends on spelling only.
+/// Returns an error of clap with Ferrite's advice, if there is any. The advice replaces the suggestion of clap, which depends on spelling
+/// only.
 pub fn explained(mut error: clap::Error, arguments: &[OsString], program: &Command) -> clap::Error {
     let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
     let text = |kind| match error.get(kind) {
@@ -48,7 +49,7 @@ pub fn explained(mut error: clap::Error, arguments: &[OsString], program: &Comma
         }
         _ => None,
     };
-    // Clap suggests how to pass the word as a value, but names of files do not begin with hyphens.
+    // Clap suggests how to pass the unknown word as a value. This advice is removed, because names of files do not begin with hyphens.
     if error.kind() == ErrorKind::UnknownArgument {
         error.remove(ContextKind::Suggested);
     }

@@ -55,7 +55,7 @@ impl ReadFlags {
         };
         Reading { options, by: ReadBy::Flags }
     }
-    /// Returns whether `--record` requests one of several fields.
+    /// Returns whether `--record` selects one field of a file with several.
     pub fn one(&self) -> bool {
         self.record.is_some()
     }
@@ -127,7 +127,7 @@ fn read(
         let _ = writeln!(text, "{name:<20} {value}");
     };
     line("field", content.name().into());
-    // The name of a format that always has two rows already states this.
+    // If the name of the format states that two rows of a link are stored, the number of rows is not repeated.
     let two_rows = header.components == 24 && !header.format.links.is_some_and(|links| links.two_rows);
     let rows = if two_rows { ", two rows" } else { "" };
     line("format", format!("{}{rows}, {} precision, {}-endian", header.format, header.precision, header.endian));

@@ -106,7 +106,8 @@ impl ProcessGrid {
         self.rank(place)
     }
 
-    /// Returns the local extents of every process; they are meaningful for a grid that [`check`](Self::check) accepts.
+    /// Returns the extents of the local lattice of every process. They are meaningful only for a grid that
+    /// [`check`](Self::check) accepts.
     pub fn local_extents(&self, global: [usize; 4]) -> [usize; 4] {
         std::array::from_fn(|mu| global[mu] / self.dims[mu])
     }
@@ -245,7 +246,8 @@ fn fitting(size: usize, global: [usize; 4], hops: usize) -> Vec<ProcessGrid> {
 }
 
 impl GridError {
-    /// Replaces the suggested grids by the best ones of `size` processes.
+    /// Returns the error with other suggestions: the best grids of `size` processes or, if none fits, of fewer
+    /// processes.
     #[must_use]
     pub fn with_grids_for(self, size: usize, global: [usize; 4], hops: usize) -> Self {
         GridError { fitting: suggestions(size, global, hops), ..self }
@@ -371,7 +373,8 @@ impl fmt::Display for Misfit {
 pub struct GridError {
     /// All faults of the grid.
     pub misfits: Vec<Misfit>,
-    /// Grids that fit the lattice, the best first: of the requested number of processes, or else of fewer.
+    /// Grids that fit the lattice, the best first: grids of the requested number of processes or, if none fits, of
+    /// fewer processes.
     pub fitting: Vec<ProcessGrid>,
 }
 

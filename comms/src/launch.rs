@@ -21,13 +21,13 @@ const STARTERS: [(&str, Option<&str>); 6] = [
     ("PMI_RANK", Some("PMI_SIZE")),
     // Hydra sets this variable with any protocol that it uses for the processes.
     ("MPI_LOCALRANKID", None),
-    // PMIx sets this variable: prterun, Slurm with `--mpi=pmix`, Cray PALS.
+    // Starters that use PMIx set this variable: `prterun`, Slurm with `--mpi=pmix` and Cray PALS.
     ("PMIX_RANK", None),
     ("PALS_RANKID", None),
 ];
 
-/// Detects from the environment which starter launched this process together with others; `None` if it was started on
-/// its own.
+/// Returns the starter that launched this process together with others, as the environment shows it, or `None` if the
+/// process was started on its own.
 ///
 /// Slurm needs care: in a batch script, and in a shell on an allocation, `SLURM_NTASKS` and `SLURM_PROCID` are set
 /// although the program was not started in parallel. Only `srun` sets `SLURM_STEP_NUM_TASKS`, and only a value above
@@ -37,9 +37,9 @@ pub fn launch() -> Option<Launch> {
     detect(|name| std::env::var(name).ok())
 }
 
-/// Returns whether [`launch`] finds a starter. Call this before MPI is initialised: a program started on its own stays
-/// a plain process that does not need the library. Afterwards it is too late: a library that starts a job of one
-/// process may set such variables itself.
+/// Returns whether [`launch`] finds a starter. Call this function before MPI is initialised, because a library that
+/// starts a job of one process may set the environment variables of a starter itself. A program that was started on its
+/// own does not need the library.
 pub fn launched_by_mpi() -> bool {
     launch().is_some()
 }

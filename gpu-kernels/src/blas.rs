@@ -39,7 +39,7 @@ unsafe impl<F: SiteFormat> Kernel<F> for Axpby {
     }
 }
 
-/// z ← z + α r, t ← r − α t: a step of minimum residual.
+/// Step of minimum residual: z ← z + α r, t ← r − α t.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct MrUpdate {
@@ -67,7 +67,7 @@ unsafe impl<F: SiteFormat> Kernel<F> for MrUpdate {
     }
 }
 
-/// y ← a x + y; returns ‖y‖².
+/// Kernel that computes y ← a x + y and returns ‖y‖².
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct AxpyNorm2 {
@@ -109,7 +109,7 @@ unsafe impl<F: SiteFormat> Reduction<F> for Norm2 {
     }
 }
 
-/// (x, y) = Σ x* y and ‖x‖²: \[Re, Im, ‖x‖²\].
+/// Reduction that returns \[Re (x, y), Im (x, y), ‖x‖²\] with (x, y) = Σ x* y.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct DotNorm2 {
@@ -131,7 +131,7 @@ unsafe impl<F: SiteFormat> Reduction<F> for DotNorm2 {
     }
 }
 
-/// y ← x + a y with real a; returns ‖y‖². y is not read if a = 0.
+/// Kernel that computes y ← x + a y with real a and returns ‖y‖². y is not read if a = 0.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct XpayNorm2 {
@@ -157,9 +157,9 @@ unsafe impl<F: SiteFormat> Reduction<F> for XpayNorm2 {
     }
 }
 
-/// CG step for the residual r along p, with t = A p and a curvature (p, t) that is known only on the device: t ← r − α t, the
-/// next residual, with α = ρ / (p, t). Returns \[‖t‖², (p, t)\]. No step is taken, t ← r, if the curvature is not a positive
-/// number or if ρ = 0.
+/// CG step for the residual r along p, with t = A p and a curvature (p, t) that is known only on the device. The step
+/// is t ← r − α t, the next residual, with α = ρ / (p, t). If the curvature is not a positive number, or if ρ = 0, t ←
+/// r. Returns \[‖t‖², (p, t)\].
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CgResidualUpdate {
@@ -167,9 +167,9 @@ pub struct CgResidualUpdate {
     pub r: Field,
     /// t = A p before the launch, and the next residual after it.
     pub t: Field,
-    /// ρ = ‖r‖²
+    /// Squared norms ρ = ‖r‖², one for each right-hand side.
     pub rho: PerRhs,
-    /// (p, t)
+    /// Curvature (p, t) for each right-hand side, as sums on the device.
     pub sums: DeviceSums,
     /// Number of right-hand sides that precede those of this launch in `sums`.
     pub first: u32,
@@ -185,7 +185,7 @@ unsafe impl<F: SiteFormat> Reduction<F> for CgResidualUpdate {
             let moves = curvature > 0.0 && alpha > 0.0 && alpha * 0.0 == 0.0;
             let r = self.r.load::<F>(i, rhs);
             let minus = F::Real::from_f64(-alpha);
-            // Without a step t is not read: NaN or infinity in it would change r even with the factor 0.
+            // If no step is taken, t is not read: NaN or infinity in t would change r even with the factor 0.
             let t = if moves { r.pairs(self.t.load_own::<F>(i, rhs), |r, t| t.scale_add(minus, r)) } else { r };
             self.t.store::<F>(i, rhs, &t);
             [t.norm2(), if is_first(i) { curvature } else { 0.0 }]
@@ -221,19 +221,20 @@ unsafe impl<F: SiteFormat> Kernel<F> for CgUpdate {
     }
 }
 
-/// [`CgUpdate`] of N systems that share r, which is read once. It ends an iteration of multi-shift CG.
+/// The vector updates of [`CgUpdate`] for N systems that share r, which is read once. They end an iteration of
+/// multi-shift CG.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ShiftUpdate<const N: usize> {
     /// r
     pub r: Field,
-    /// x of each system
+    /// Solution x of each system.
     pub x: [Field; N],
-    /// p of each system
+    /// Search direction p of each system.
     pub p: [Field; N],
-    /// a of each system
+    /// Coefficient a of each system.
     pub a: [PerRhs; N],
-    /// b of each system
+    /// Coefficient b of each system.
     pub b: [PerRhs; N],
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
@@ -255,14 +256,14 @@ unsafe impl<F: SiteFormat, const N: usize> Kernel<F> for ShiftUpdate<N> {
     }
 }
 
-/// The updates that end an iteration of BiCGstab: x ← x + α p + ω s, r ← s − ω t, p ← r + β (p − ω v). The field `r` holds s
-/// before the launch.
+/// The vector updates that end an iteration of BiCGstab: x ← x + α p + ω s, r ← s − ω t, p ← r + β (p − ω v). The field
+/// `r` holds s before the launch.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct BicgstabStep {
     /// x
     pub x: Field,
-    /// s before the launch, and r after it.
+    /// Vector s before the launch, and residual r after it.
     pub r: Field,
     /// p
     pub p: Field,
@@ -295,7 +296,7 @@ unsafe impl<F: SiteFormat> Kernel<F> for BicgstabStep {
     }
 }
 
-/// y ← f x or y ← y + f x, where x and y can have different precisions.
+/// Conversion between precisions: y ← f x or y ← y + f x, where x and y can have different precisions.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Convert {

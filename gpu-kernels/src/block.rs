@@ -11,22 +11,23 @@ use crate::multi_rhs::each_rhs;
 use crate::storage::{Element, SiteFormat, SiteValue};
 use crate::{FermionKind, Format, Kernel, Precision, Reduction};
 
-/// Size of a tile of [`Gram`]: number of vectors x and number of vectors y.
+/// Size of a tile of [`Gram`]: number of vectors x, then number of vectors y.
 pub const GRAM_TILE: [usize; 2] = [4, 2];
 
-/// Inner products (x_i, y_j) of all pairs of vectors of two blocks, in tiles of 4 × 2 pairs. A launch has tiles in place of
-/// right-hand sides: with C tiles along j, tile a C + b has i = 4 a … 4 a + 3 and j = 2 b, 2 b + 1. Its values are real and
-/// imaginary parts, j running fastest. If a tile extends past the last vector, that vector replaces the missing ones.
+/// Inner products (x_i, y_j) of all pairs of vectors of two blocks, in tiles of 4 × 2 pairs. A launch has tiles in
+/// place of right-hand sides: with C tiles along j, tile a C + b has i = 4 a … 4 a + 3 and j = 2 b, 2 b + 1. The values
+/// of a tile are real and imaginary parts; j runs fastest. If a tile extends past the last vector, the last vector
+/// takes the place of the missing ones.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Gram {
     /// x
     pub x: Field,
-    /// y; it may be the block x.
+    /// Vectors y; they may be the vectors x.
     pub y: Field,
-    /// Number of the last vector of x.
+    /// Index of the last vector x, counted from 0.
     pub last_x: u32,
-    /// Number of the last vector of y.
+    /// Index of the last vector y, counted from 0.
     pub last_y: u32,
     /// C
     pub along: Divisor,
@@ -81,16 +82,16 @@ impl Coefficients {
     }
 }
 
-/// y_j ← y_j + Σ_i x_i a_ij, or y_j ← Σ_i x_i a_ij without reading the old y. In place of a right-hand side, each call has
-/// [`outputs`](Self::outputs) of the vectors y_j, and reads each x_i once for them.
+/// Block update y_j ← y_j + Σ_i x_i a_ij, or y_j ← Σ_i x_i a_ij without reading the old y. In place of a right-hand
+/// side, each call computes [`outputs`](Self::outputs) of the vectors y_j, and reads each x_i once for all of them.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct BlockUpdate {
     /// x
     pub x: Field,
-    /// y; its vectors must not be those of x.
+    /// Vectors y, which must not be the vectors x.
     pub y: Field,
-    /// Table of the a_ij, where a_ij is number i N + j.
+    /// Table of the coefficients a_ij; a_ij has the index i N + j.
     pub a: Coefficients,
     /// N
     pub count: u32,
@@ -98,7 +99,7 @@ pub struct BlockUpdate {
     pub add: u32,
 }
 impl BlockUpdate {
-    /// Returns the number of vectors y_j that a call computes: as many as fit into registers beside an x.
+    /// Returns the number of vectors y_j that a call computes: as many as fit into registers together with a vector x.
     pub const fn outputs(format: Format) -> u32 {
         match (format.kind, format.precision) {
             (Some(FermionKind::Wilson), Some(Precision::Double)) => 2,
@@ -119,7 +120,7 @@ impl BlockUpdate {
         while row < self.count {
             let x = unsafe { self.x.load::<F>(i, row) };
             each_rhs!(k < N: {
-                // Past the last y, the products of the last one are computed again and not stored.
+                // Past the last y_j, the call computes the last y_j again and does not store it.
                 let a = unsafe { self.a.at::<F::Real>(row * self.count + (first + k as u32).min(last)) };
                 y[k] = x.pairs(y[k], |x, y| a.mul_add(x, y));
             });

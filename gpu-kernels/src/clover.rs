@@ -14,21 +14,21 @@ use crate::memory::Access;
 use crate::storage::{Block, CloverFormat, Double, HALF, Spinors, StoreClover, lower_index};
 use crate::wilson::{FixedForms, HopForms, Interior, SumForms, WilsonDslash, WilsonFormat};
 
-/// Computes the blocks of A for the sites of one parity.
+/// Computes the blocks of the clover term A for the sites of one parity.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CloverTerm {
-    /// The links on the even and on the odd sites of the bordered lattice.
+    /// Links that start at the even and at the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
     /// Lattice of the links.
     pub lattice: Bordered,
-    /// The blocks of A, on the local lattice.
+    /// Blocks of A on the local lattice, times [`HALF`].
     pub out: Clover,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
     /// d
     pub diagonal: f64,
-    /// Coefficients c_μν of the spatial planes and of the temporal planes.
+    /// Coefficients c_μν of the spatial planes, then of the planes with t.
     pub coefficients: [f64; 2],
 }
 
@@ -100,7 +100,7 @@ unsafe impl Kernel<()> for CloverTerm {
     }
 }
 
-/// Inverts the blocks of every site in double precision: out = input⁻¹.
+/// Inverts the blocks of every site in double precision: `out` = `input`⁻¹.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CloverInverse {
@@ -278,7 +278,7 @@ fn squarings(x: &Block<f64>) -> (u32, f64) {
         }
     }
     let (mut squarings, mut factor) = (0, 1.0f64);
-    // With more than 60 squarings all numbers overflow.
+    // If more than 60 squarings were needed, all numbers of the result would overflow.
     while norm * factor > 0.5 && squarings < 60 {
         factor *= 0.5;
         squarings += 1;
@@ -409,9 +409,9 @@ impl TwistedCloverInverse {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CloverConvert {
-    /// Blocks in double precision.
+    /// Blocks of A in double precision.
     pub input: Clover,
-    /// Blocks in precision P.
+    /// Blocks of A in precision P.
     pub out: Clover,
 }
 // SAFETY: call i writes site i only.
@@ -422,15 +422,15 @@ unsafe impl<P: StoreClover> Kernel<P> for CloverConvert {
     }
 }
 
-/// out = A ψ for any kind of diagonal, or A⁻¹ ψ if the arguments describe an inverse.
+/// Computes `out` = A ψ for any kind of diagonal, or A⁻¹ ψ if the arguments describe an inverse.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct DiagonalApply {
-    /// The result; it may be the field `input`.
+    /// Field for the result; it may be the field `input`.
     pub out: Field,
     /// ψ
     pub input: Field,
-    /// A or A⁻¹.
+    /// Arguments of A or A⁻¹.
     pub diagonal: DiagonalArguments,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.

@@ -17,7 +17,7 @@ use crate::storage::{Half, Single};
 use crate::unrolled::unrolled;
 use crate::warp::{LANES, Warp, WarpKernel, each_column};
 
-/// Number of rows and of columns of a tile.
+/// Number of rows and number of columns of a tile of a coarse matrix.
 pub const COARSE_TILE: u32 = 16;
 /// Maximum number of near-null vectors of a level.
 pub const MOST_COARSE_VECTORS: u32 = 64;
@@ -29,7 +29,7 @@ pub(crate) fn place(spinors: u32, chirality: u32, k: u32) -> (u32, u32) {
     (half / 2, (half & 1) * 6 + k % 6)
 }
 
-/// Matrices of a coarse operator at all sites, `count` for each, in the layout
+/// Matrices of a coarse operator at all sites, `count` for each site, in the layout
 /// `[site][matrix][row of tiles][column of tiles][part][lane]`. Even sites come first.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -42,7 +42,7 @@ pub struct CoarseTiles {
 }
 
 impl CoarseTiles {
-    /// Creates a view of `count` matrices for each site at `base`. A matrix has 2 `vectors` rows, a multiple of 16.
+    /// Creates a view of matrices at `base`, `count` for each site. A matrix has 2 `vectors` rows, a multiple of 16.
     ///
     /// # Safety
     /// The matrices stay at `base` while a kernel runs that holds the view or a copy of it. They exist at all sites for which
@@ -78,7 +78,7 @@ impl CoarseTiles {
             tile.offset((32 * lane + 4 * number) as usize)
         }
     }
-    /// Reads a matrix element in single precision. The same warp may have written it.
+    /// Reads a matrix element in single precision. Threads of the same warp may have written it.
     ///
     /// # Safety
     /// The matrix exists.
@@ -157,7 +157,7 @@ impl MatrixFormat for Half {
     }
 }
 
-/// Factor for each matrix, `[site][matrix]`, that multiplies its elements in 16 bits.
+/// Scales of 16-bit matrices, `[site][matrix]`: the factor that multiplies the elements of each matrix.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Scales(Global);
@@ -172,8 +172,8 @@ impl Scales {
     }
 }
 
-/// a x + b Σ M ψ on the sites of one parity. The matrices M are either hops, eight at each site with ψ on the other parity, or
-/// one matrix at each site with ψ at the same site. Call i computes 16 rows at a site of a region.
+/// Computes a x + b Σ M ψ on the sites of one parity. The matrices M are either hops, eight at each site with ψ on the
+/// other parity, or one matrix at each site with ψ at the same site. Call i computes 16 rows at a site of a region.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CoarseApply {
@@ -183,25 +183,25 @@ pub struct CoarseApply {
     pub scales: Scales,
     /// ψ
     pub input: Field,
-    /// x; not read if a = 0.
+    /// Field x, which is not read if a = 0.
     pub x: Field,
-    /// The result; it may be the field x.
+    /// Field for the result; it may be the field x.
     pub out: Field,
-    /// The coarse lattice.
+    /// Geometry of the coarse lattice.
     pub geometry: Geometry,
-    /// Sites to compute.
+    /// Sites at which the result is computed.
     pub region: Region,
-    /// Ghost zones, which hold ψ on the sites of neighbouring processes.
+    /// Ghost zones, which hold ψ on sites of neighbouring processes.
     pub ghosts: Ghosts,
     /// Number of tiles along an edge of a matrix.
     pub tiles: Divisor,
-    /// Number of spinors of a site.
+    /// Number of spinors at a site.
     pub spinors: u32,
-    /// Parity of the result.
+    /// Parity of the sites of the result: 0 for even, 1 for odd.
     pub parity: u32,
     /// Range of matrices to apply: the first, and one past the last.
     pub range: [u32; 2],
-    /// 1 to multiply ψ at the same site; 0 for hops.
+    /// 1 if the matrix multiplies ψ at the same site, 0 if the matrices are hops.
     pub here: u32,
     /// a
     pub a: f32,
@@ -242,8 +242,9 @@ impl CoarseApply {
 }
 
 impl CoarseApply {
-    /// Number of warps that share the rows of a site; each computes a part of the columns of the matrices. Otherwise a coarsest
-    /// level of a few hundred sites would have too few warps for a GPU, and each would wait for one matrix after the other.
+    /// Number of warps that compute the rows of a site together; each takes a part of the columns of the matrices. With
+    /// one warp for each site, a coarsest level of a few hundred sites would have too few warps for a GPU, and each
+    /// would wait for one matrix after the other.
     pub const PARTS: u32 = 4;
 
     /// Returns the range of tiles, over all matrices of a row, that warp `part` computes: the first, and one past the last.
@@ -481,7 +482,8 @@ unsafe impl<P: MatrixFormat> crate::device::LoopedWarpKernel<P> for CoarseApply 
                     column += 1;
                 }
             }
-            // A lane has four numbers of eight right-hand sides. Each part sums and stores one of the four.
+            // Each lane holds sums of four numbers for eight right-hand sides. Each part sums and stores one of the
+            // four numbers.
             let [low, high] = sums;
             let of_part = [0, 1, 2, 3].map(|k: usize| [low.re[k], low.im[k], high.re[k], high.im[k]]);
             let [a, b, c, d] = warp.sum_of_parts(of_part);
@@ -505,9 +507,9 @@ fn gamma5(number: u32, rows: u32) -> f32 {
     if number < rows / 2 { 1.0 } else { -1.0 }
 }
 
-/// Computes backward hops from forward ones by γ5-hermiticity: Y_{−μ}(A) = γ5 Y_μ(A − μ̂)† γ5, and X ← X + F + γ5 F† γ5, where
-/// F are the hops that stay in an aggregate. A diagonal element that is zero because a near-null vector vanishes becomes 1.
-/// Call i computes an element of the matrices of a site.
+/// Computes backward hops from forward ones by γ5-hermiticity: Y_{−μ}(A) = γ5 Y_μ(A − μ̂)† γ5, and X ← X + F + γ5 F†
+/// γ5, where F are the hops that stay in an aggregate. Diagonal elements that are zero because a near-null vector
+/// vanishes become 1. Call i computes an element of the matrices of a site.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct AddBackward {
@@ -517,11 +519,11 @@ pub struct AddBackward {
     pub inside: CoarseTiles,
     /// Y
     pub links: CoarseTiles,
-    /// `[μ]`: forward links of the backward neighbour's last sites, from [`PackLinks`], for the directions of `cut`.
+    /// Forward links `[μ]` of the backward neighbour's last sites, from [`PackLinks`], for the directions of `cut`.
     pub ghost_links: [CoarseTiles; 4],
-    /// Bits of the partitioned directions.
+    /// Bit μ is set if direction μ is partitioned.
     pub cut: u32,
-    /// The coarse lattice.
+    /// Geometry of the coarse lattice.
     pub geometry: Geometry,
     /// Number of rows of a matrix.
     pub rows: Divisor,
@@ -556,20 +558,21 @@ unsafe impl Kernel<Single> for AddBackward {
     }
 }
 
-/// Packs forward links of the last sites in a direction for the forward neighbour, which needs them for its backward hops: one
-/// for each site, even sites first, in the order of [`Geometry::face_index`]. Call i copies 16 bytes.
+/// Packs the forward links of the last sites in a direction for the forward neighbour, which needs them for its
+/// backward hops: one link for each site, even sites first, in the order of [`Geometry::face_index`]. Call i copies 16
+/// bytes.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackLinks {
     /// Y
     pub links: CoarseTiles,
-    /// Destination of the links.
+    /// Buffer for the packed links.
     pub to: CoarseTiles,
-    /// The coarse lattice.
+    /// Geometry of the coarse lattice.
     pub geometry: Geometry,
-    /// Direction of the links.
+    /// Direction μ of the links, 0 to 3.
     pub direction: u32,
-    /// Number of chunks of 16 bytes of a matrix.
+    /// Number of chunks of 16 bytes in a matrix.
     pub chunks: Divisor,
 }
 // SAFETY: each call writes bytes of its own.
@@ -603,7 +606,7 @@ unsafe impl Kernel<Single> for PackLinks {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Invert {
-    /// X, which the kernel overwrites.
+    /// Matrix X, which the kernel overwrites.
     pub matrix: CoarseTiles,
     /// X⁻¹
     pub inverse: CoarseTiles,
@@ -683,7 +686,7 @@ unsafe impl WarpKernel<Single> for Invert {
     }
 }
 
-/// Product of matrices on each link: X⁻¹(A) Y_d(A). Call i computes a tile of a link.
+/// Product of two matrices on each link: X⁻¹(A) Y_d(A). Call i computes a tile of a link.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct MultiplyLinks {
@@ -691,7 +694,7 @@ pub struct MultiplyLinks {
     pub left: CoarseTiles,
     /// Y
     pub links: CoarseTiles,
-    /// X⁻¹ Y
+    /// Product X⁻¹ Y.
     pub out: CoarseTiles,
     /// Number of tiles along an edge of a matrix.
     pub tiles: Divisor,
@@ -725,7 +728,7 @@ unsafe impl WarpKernel<Single> for MultiplyLinks {
     }
 }
 
-/// Rounds matrices to 16 bits, with a scale for each. Call i rounds matrix i.
+/// Rounds matrices to 16 bits, with one scale for each matrix. Call i rounds matrix i.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RoundMatrices {
@@ -733,9 +736,9 @@ pub struct RoundMatrices {
     pub from: CoarseTiles,
     /// Matrices in 16 bits.
     pub to: CoarseTiles,
-    /// The scales.
+    /// Scales of the matrices in 16 bits.
     pub scales: Scales,
-    /// Number of matrices of a site.
+    /// Number of matrices at a site.
     pub count: Divisor,
 }
 // SAFETY: number i writes its own matrix and scale.

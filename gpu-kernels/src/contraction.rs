@@ -17,8 +17,8 @@ pub(crate) unsafe fn column<P: NumberFormat>(propagator: &Field, i: u32, column:
     to_degrand_rossi(WilsonFermion::cast(unsafe { propagator.load::<Spinors<P>>(i, column) }))
 }
 
-/// Σ_cc' S₁_{sc,s'c'} S₂*_{uc,u'c'} at the sites of one parity. A right-hand side is a pair of source spins s' and u', and has
-/// 16 numbers `4 s + u`.
+/// Contraction Σ_cc' S₁_{sc,s'c'} S₂*_{uc,u'c'} of two propagators at the sites of one parity. A right-hand side is a
+/// pair of source spins s' and u', and has 16 numbers with the index `4 s + u`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct MesonSpins {
@@ -26,13 +26,13 @@ pub struct MesonSpins {
     pub quark: Field,
     /// S₂
     pub antiquark: Field,
-    /// Output array, `[pair][4 s + u][site]`.
+    /// Output array `[pair][4 s + u][site]`.
     pub out: HostArray,
-    /// The lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
-    /// Number `4 s' + u'` of the pair of the first right-hand side.
+    /// Index `4 s' + u'` of the pair that is the first right-hand side.
     pub first: u32,
 }
 // SAFETY: call (i, rhs) writes the numbers of its own site and pair only.
@@ -75,7 +75,7 @@ pub(crate) struct SiteNumbers {
 }
 
 impl SiteNumbers {
-    /// Creates a view of an output array that begins at number `first`.
+    /// Creates a view of the numbers of site `i` in an output array, from index `first` on.
     ///
     /// # Safety
     /// The array has number `first`, and all further numbers that are written, for all sites.
@@ -84,7 +84,7 @@ impl SiteNumbers {
         let sites = 2 * geometry.half_volume() as usize;
         SiteNumbers { out, first: host_site(geometry, i, parity, first), sites }
     }
-    /// Writes number `which`, counted from the first of the view.
+    /// Writes number `which` of this site, counted from the first number of the view.
     ///
     /// # Safety
     /// The array has this number.
@@ -94,9 +94,9 @@ impl SiteNumbers {
     }
 }
 
-/// The nucleon's correlator C_γγ'(x) = ε_abc ε_a'b'c' G_αβ G̃_β'α' S_{βb,β'b'} [S_{αa,α'a'} S_{γc,γ'c'} − S_{αa,γ'c'}
-/// S_{γc,α'a'}] at the sites of one parity, with G = C γ_5 = γ_x γ_z. A right-hand side is a spin γ', and has the numbers
-/// `4 γ' + γ`.
+/// Correlator of the nucleon, C_γγ'(x) = ε_abc ε_a'b'c' G_αβ G̃_β'α' S_{βb,β'b'} [S_{αa,α'a'} S_{γc,γ'c'} − S_{αa,γ'c'}
+/// S_{γc,α'a'}], at the sites of one parity, with G = C γ_5 = γ_x γ_z. A right-hand side is a spin γ', and has the
+/// numbers `4 γ' + γ`.
 ///
 /// With the vector products over colours of the sink Z_{α'γ',ca'} = ε_a'b'c' Σ_α [S_{α,γ'c'} × (G S G̃)_{α,α'b'}]_c,
 ///
@@ -110,9 +110,9 @@ pub struct NucleonSpins {
     pub quark: Field,
     /// Output array, `[4 γ' + γ][site]`.
     pub out: HostArray,
-    /// The lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
 }
 
@@ -121,14 +121,14 @@ impl NucleonSpins {
     #[inline(always)]
     unsafe fn diquark<P: NumberFormat>(&self, i: u32, [alpha1, gamma1, a1]: [u32; 3]) -> Colour<f64> {
         let mut z = Colour([Complex::ZERO; 3]);
-        // G̃ = −G couples spin 0 to spin 1, and spin 2 to spin 3.
+        // The matrix G̃ = −G couples spin 0 to spin 1, and spin 2 to spin 3.
         let (beta1, tilde) = (alpha1 ^ 1, if alpha1 & 1 == 1 { 1.0 } else { -1.0 });
         for turn in 1..3 {
             // `sign` is the sign of ε_a'b'c' times that of G̃.
             let (b1, c1, sign) = ((a1 + turn) % 3, (a1 + 3 - turn) % 3, if turn == 1 { tilde } else { -tilde });
             let q = unsafe { column::<P>(&self.quark, i, 3 * beta1 + b1) }.0;
             let s = unsafe { column::<P>(&self.quark, i, 3 * gamma1 + c1) }.0;
-            // `sum` is S × G Q.
+            // `sum` is the cross product S × G Q.
             let sum = cross(s[1], q[0]) - cross(s[0], q[1]) + (cross(s[3], q[2]) - cross(s[2], q[3]));
             z = z + sum.map(|z| z.scale(sign));
         }
@@ -178,7 +178,8 @@ fn cross(Colour([a, b, c]): Colour<f64>, Colour([d, e, f]): Colour<f64>) -> Colo
     Colour([minor(b, f, c, e), minor(c, d, a, f), minor(a, e, b, d)])
 }
 
-/// Contractions of staggered quarks at the sites of one parity: number 0 is Σ_cc' G₁_{cc'} G₂*_{cc'}, and number 1 is det G₁.
+/// Contractions of staggered quarks at the sites of one parity. Number 0 is Σ_cc' G₁_{cc'} G₂*_{cc'}, and number 1 is
+/// det G₁.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct StaggeredHadrons {
@@ -188,9 +189,9 @@ pub struct StaggeredHadrons {
     pub antiquark: Field,
     /// Output array, `[2][site]`.
     pub out: HostArray,
-    /// The lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
 }
 // SAFETY: call i writes the numbers of its own site only.
@@ -214,8 +215,8 @@ unsafe impl<P: NumberFormat> Kernel<Colours<P>> for StaggeredHadrons {
     }
 }
 
-/// Conserved charge density V_t at the sites x of one parity, one number for each spin σ of the source, which is the right-hand
-/// side:
+/// Conserved charge density V_t at the sites x of one parity. Each spin σ of the source is a right-hand side and has
+/// one number:
 ///
 /// Σ_c Σ_s (γ_5)_ss [Σ*_s(x+t̂) ((1 + γ_t) U_t†(x) S(x))_s − Σ*_s(x) ((1 − γ_t) U_t(x) S(x+t̂))_s],
 ///
@@ -224,25 +225,25 @@ unsafe impl<P: NumberFormat> Kernel<Colours<P>> for StaggeredHadrons {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ChargeDensity {
-    /// S on the parity of x.
+    /// Propagator S on the parity of x.
     pub quark: Field,
-    /// S on the other parity.
+    /// Propagator S on the other parity.
     pub quark_ahead: Field,
-    /// Σ on the parity of x.
+    /// Propagator Σ on the parity of x.
     pub other: Field,
-    /// Σ on the other parity.
+    /// Propagator Σ on the other parity.
     pub other_ahead: Field,
     /// Links U, `[site][μ][row][column]`.
     pub links: HostArray,
-    /// Output array, `[σ][site]`.
+    /// Output array `[σ][site]`.
     pub out: HostArray,
-    /// The lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
-    /// Spins of the columns of Σ: two bits for each σ, the lowest ones first.
+    /// Spins that select the columns of Σ: two bits for each σ, the lowest bits for σ = 0.
     pub spins: u32,
-    /// Factor across the end of the lattice in t: 1, or −1 for antiperiodic quarks.
+    /// Factor of hops across the end of the lattice in t: 1, or −1 for antiperiodic quarks.
     pub across: f64,
 }
 // SAFETY: call (i, rhs) writes the number of its own site and spin only.
@@ -259,7 +260,7 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for ChargeDensity {
             let (mine, its) = (3 * spin + c, 3 * other + c);
             let DiracSpinor([f0, f1, f2, f3]) = unsafe { column::<P>(&self.quark, i, mine) };
             let DiracSpinor([s0, s1, s2, s3]) = unsafe { column::<P>(&self.other_ahead, ahead, its) };
-            // The rows of γ_5 (1 + γ_t) are (1, 0, 1, 0), … and (−1, 0, −1, 0), so that two products with U are enough.
+            // The rows of γ_5 (1 + γ_t) are (1, 0, 1, 0), … and (−1, 0, −1, 0), so two products with U are enough.
             let (up, down) = (dagger * (f0 + f2), dagger * (f1 + f3));
             let forwards = (s0 - s2).dot(up) + (s1 - s3).dot(down);
             let DiracSpinor([b0, b1, b2, b3]) = unsafe { column::<P>(&self.quark_ahead, ahead, mine) };
@@ -276,24 +277,24 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for ChargeDensity {
     }
 }
 
-/// Σ_j f(a, j, b) w_k(j) for an array `[a][j][b]` and each right-hand side k: a sum over one direction of space with factors,
-/// such as those of momenta.
+/// Sum over one spatial direction with factors, such as those of momenta: Σ_j f(a, j, b) w_k(j) for an array f
+/// `[a][j][b]` and each right-hand side k.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct FourierSum {
     /// Input array f, `[a][j][b]`.
     pub from: HostArray,
-    /// Factors w, `[k][j]`.
+    /// Array of the factors w, `[k][j]`.
     pub factors: HostArray,
     /// Output array, `[k][a][b]`.
     pub to: HostArray,
-    /// Number of values of b.
+    /// Number of values of the index b.
     pub inner: Divisor,
-    /// Number of values of j.
+    /// Number of values of the index j.
     pub extent: u32,
-    /// Number of pairs (a, b).
+    /// Number of pairs (a, b) of indices.
     pub numbers: u32,
-    /// Number k of the first right-hand side.
+    /// Index k of the first right-hand side.
     pub first: u32,
 }
 // SAFETY: call (i, rhs) writes its own number only.

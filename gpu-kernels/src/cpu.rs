@@ -9,15 +9,15 @@ use crate::storage::VectorSet;
 use crate::warp::{LANES, Warp, WarpKernel};
 use crate::{Kernel, Reduction, Values};
 
-/// Function that runs sites `first..last` of right-hand side `rhs`. `sums` receives the sums of a reduction; a kernel ignores
-/// it.
+/// Function that runs sites `first..last` of a kernel for right-hand side `rhs`. A reduction adds its sums to `sums`;
+/// other kernels ignore this argument.
 ///
 /// # Safety
 /// `kernel` points to a kernel of the entry's type; otherwise the contract is that of [`Kernel::site`].
 pub type Run = unsafe fn(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64);
 
-/// Vector instructions for which kernels can be compiled. The build-time environment variable `FERRITE_VECTORS` selects them:
-/// `native` (the default: the best of the building machine), `avx2`, `avx512`, or `all`.
+/// Vector instructions for which kernels can be compiled. The build-time environment variable `FERRITE_VECTORS` selects
+/// them: `native` (the default: the best set of the machine that compiles), `avx2`, `avx512`, or `all`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vectors {
     /// AVX-512 (F, VL, DQ, BW), AVX2 and FMA.
@@ -39,7 +39,7 @@ impl Vectors {
         #[cfg(vectors_portable)]
         Vectors::Portable,
     ];
-    /// Returns the name of the instructions for messages.
+    /// Returns the name of the vector instructions for messages.
     pub fn name(self) -> &'static str {
         match self {
             Vectors::Avx512 => "AVX-512",
@@ -47,7 +47,7 @@ impl Vectors {
             Vectors::Portable => "no vector instructions",
         }
     }
-    /// Returns whether this machine has the instructions.
+    /// Returns whether this machine supports the vector instructions.
     pub fn exist(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -62,7 +62,7 @@ impl Vectors {
             _ => false,
         }
     }
-    /// Returns the best instruction set that this machine has and kernels are compiled for.
+    /// Returns the best instruction set that this machine supports and for which kernels are compiled, if there is one.
     pub fn best() -> Option<Self> {
         Self::COMPILED.iter().copied().find(|vectors| vectors.exist())
     }
@@ -76,7 +76,7 @@ pub struct Functions(
 );
 
 impl Functions {
-    /// Returns the function for the instructions `vectors`, if it is compiled.
+    /// Returns the function for the vector instructions `vectors`, if it is compiled.
     pub fn of(&self, vectors: Vectors) -> Option<Run> {
         Vectors::COMPILED.iter().position(|v| *v == vectors).map(|place| self.0[place])
     }
@@ -201,7 +201,7 @@ macro_rules! any_functions {
 /// Arguments of [`Run`].
 pub type Calls = (*const u8, u32, u32, u32, *mut f64);
 
-/// Runs a kernel on sites `first..last`.
+/// Runs a kernel on sites `first..last` for right-hand side `rhs`.
 ///
 /// # Safety
 /// The contract of [`Run`] holds.
@@ -222,8 +222,9 @@ const fn needs_half<F: LaneFormat<V>, V>() -> bool {
     F::LANES as u32 > lanes::LEAST_LANES
 }
 
-/// Runs a kernel on groups of sites in `first..last`, where `first` is the first site of a group. A call computes as many sites
-/// as the registers V hold, or registers of half the size if groups are smaller. Returns the call for the remaining sites.
+/// Runs a kernel on groups of sites in `first..last`, where `first` is the first site of a group. Each step computes as
+/// many sites as the registers V hold, or registers of half the size if groups are smaller. Returns the arguments of a
+/// call for the remaining sites.
 ///
 /// # Safety
 /// The contract of [`Run`] holds.
@@ -253,8 +254,8 @@ where
     (kernel, first, last, rhs, sums)
 }
 
-/// Sums a reduction over groups of sites in `first..last` in the lanes of registers, like [`run_groups`]. Returns the call for
-/// the remaining sites, and the sums.
+/// Sums a reduction over groups of sites in `first..last` in the lanes of registers, like [`run_groups`]. Returns the
+/// arguments of a call for the remaining sites, and the sums.
 ///
 /// # Safety
 /// The contract of [`Run`] holds.
@@ -298,7 +299,8 @@ pub unsafe fn add_to_sums<T: Values>(total: T, sums: *mut f64) {
     }
 }
 
-/// Runs a kernel that warps compute. The range counts threads, and begins and ends at a multiple of the threads of a call.
+/// Runs a kernel that warps compute. The range `first..last` counts threads, and begins and ends at a multiple of the
+/// number of threads of a call.
 ///
 /// # Safety
 /// The contract of [`Run`] holds.
@@ -315,7 +317,7 @@ pub unsafe fn run_by_warps<F, K: WarpKernel<F>>((kernel, first, last, rhs, _): C
 ///
 /// # Safety
 /// The contract of [`Run`] holds.
-// This is a loop and not `fold`, because a closure might not be compiled for the vector instructions.
+// A loop takes the place of `fold`, whose closure might not be compiled for the vector instructions.
 #[inline(always)]
 pub unsafe fn sum<F, K: Reduction<F>>((kernel, first, last, rhs, sums): Calls) {
     let kernel = unsafe { &*kernel.cast::<K>() };

@@ -6,20 +6,20 @@
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Sums {
-    /// One partial sum per block: `[rhs][block][value]`.
+    /// Partial sums of the blocks: `[rhs][block][value]`.
     pub partial: *mut f64,
-    /// The result, `[rhs][value]`, in memory that the host reads.
+    /// Resulting sums `[rhs][value]`, in memory that the host reads.
     pub result: *mut f64,
-    /// Number of finished blocks for each right-hand side. Zero before and after every launch.
+    /// Number of finished blocks for each right-hand side. It is zero before and after every launch.
     pub done: *mut u32,
-    /// One word per right-hand side, `COUNT` words apart like the results, in memory that the host polls. The kernel sets it to
-    /// `ticket` when the result is complete.
+    /// One word per right-hand side, `COUNT` words apart like the results, in memory that the host polls. The kernel
+    /// sets the word to `ticket` when the result is complete.
     pub ready: *mut u32,
-    /// Number of this launch.
+    /// Number of this launch, which marks its results as complete.
     pub ticket: u32,
 }
 
-/// Bytes of static shared memory in a kernel with sums, in addition to the dynamic shared memory of a launch.
+/// Number of bytes of static shared memory in a kernel with sums, in addition to the dynamic shared memory of a launch.
 pub const SCRATCH_BYTES: u32 = 512;
 
 #[cfg(target_arch = "nvptx64")]
@@ -59,7 +59,7 @@ mod gpu {
         }
     }
 
-    /// Runs a kernel that warps compute, with blocks whose threads along x are whole warps.
+    /// Runs a kernel that warps compute. The threads of a block along x must be whole warps.
     ///
     /// # Safety
     /// The contract of [`WarpKernel::warp`](crate::warp::WarpKernel::warp) holds; `n` is a multiple of 32.
@@ -85,14 +85,14 @@ mod gpu {
         const SCRATCH_BYTES,
     );
 
-    /// Returns the address in shared memory of the links that a block stages.
+    /// Returns the address, in shared memory, at which a block stores links.
     #[inline(always)]
     pub fn staged_links() -> u32 {
         let address: u32;
         unsafe { asm!("mov.u32 {0}, staged_links;", out(reg32) address, options(pure, nomem, nostack)) }
         address
     }
-    /// Returns the index of a thread in its block, if the block has threads along x only.
+    /// Returns the index of this thread in its block, if the block has threads along x only.
     #[inline(always)]
     pub fn thread() -> u32 {
         unsafe { _thread_idx_x() as u32 }
@@ -118,7 +118,7 @@ mod gpu {
     /// Returns the sum over the warp, in every lane.
     #[inline(always)]
     fn warp_sum<V: Values>(values: V) -> V {
-        // The loop is written out, because an array of shifts in a loop that is not unrolled would be in local memory.
+        // The loop is written out. In a loop that is not unrolled, the array of shifts would be in local memory.
         macro_rules! fold {
             ($values:ident $($shift:literal)*) => {
                 $(let $values = $values.add($values.map(|x| shuffle_xor(x, $shift)));)*
@@ -234,14 +234,15 @@ mod gpu {
                 word += threads;
             }
             _syncthreads();
-            // Each right-hand side is counted by a thread of its own.
+            // Each thread counts the block as finished for one right-hand side at a time.
             let mut rhs = thread;
             while rhs < nrhs {
                 shared_store(kept + 8 * rhs, f64::from_bits(counted(sums, first + rhs) as u64));
                 rhs += threads;
             }
             _syncthreads();
-            // Each right-hand side for which this block is the last one, usually every one, gets a warp.
+            // A warp publishes the sums of each right-hand side for which this block is the last one, which is usually
+            // every one.
             let (lane, warp) = (thread & 31, thread >> 5);
             let mut rhs = warp;
             while rhs < nrhs {
@@ -309,7 +310,7 @@ mod gpu {
                     values = values.add(of_block(b));
                     b += threads;
                 } else {
-                    // Four blocks are added at a time, so that four loads are under way together.
+                    // Four blocks are added at a time, so that four loads overlap.
                     let (first, second) = (of_block(b), of_block(b + threads));
                     let (third, fourth) = (of_block(b + 2 * threads), of_block(b + 3 * threads));
                     values = values.add(first.add(second).add(third.add(fourth)));
@@ -367,9 +368,9 @@ mod gpu {
             }
         }
 
-        /// Sums a reduction with one group of right-hand sides for each warp. The warps of a block have the same sites or
-        /// adjacent ones, so that links come from the first-level cache for all groups but one. The sums of a thread are kept
-        /// in shared memory, `[warp][right-hand side][value][thread]`, which leaves the registers for hops.
+        /// Sums a reduction with one group of right-hand sides for each warp. The warps of a block have the same sites
+        /// or adjacent ones, so that all groups but one find the links in the first-level cache. The sums of a thread
+        /// are in shared memory, `[warp][right-hand side][value][thread]`, so that registers are free for hops.
         ///
         /// # Safety
         /// The contract of [`reduce`] holds, with blocks of at most [`SUM_WARPS`] warps: 32 sites along x, groups along y, more
@@ -422,7 +423,7 @@ mod gpu {
         }
     }
 
-    /// Reductions in which a warp processes all right-hand sides of its sites at once.
+    /// Reductions in which a warp processes all right-hand sides of its sites together.
     ///
     /// # Safety
     /// The contract of [`Reduction`] holds, and `warp` adds up over all sites what [`site`](Reduction::site) returns.
@@ -437,7 +438,7 @@ mod gpu {
         unsafe fn warp(&self, sums: Self::Values, i: u32, n: u32, lane: u32) -> Self::Values;
     }
 
-    /// Kernels in which a warp processes any number of right-hand sides of its call, N at a time.
+    /// Kernels in which a warp processes all right-hand sides of its call, N at a time.
     ///
     /// # Safety
     /// The contract of [`WarpKernel`](crate::warp::WarpKernel) holds, and `warp_looped` does what `warp` does for each of `0..nrhs`.
@@ -494,7 +495,7 @@ mod gpu {
 
         const WARPS: u32 = THREADS / 32;
 
-        /// Runs a kernel that warps compute, with all right-hand sides in a warp.
+        /// Runs a kernel that warps compute, where each warp processes all right-hand sides, N at a time.
         ///
         /// # Safety
         /// The contract of [`LoopedWarpKernel::warp_looped`] holds; `n` is a multiple of the threads of a call.
@@ -511,7 +512,7 @@ mod gpu {
             unsafe { _block_idx_z() as u32 * _grid_dim_y() as u32 + _block_idx_y() as u32 }
         }
 
-        /// Runs a kernel with all right-hand sides in a thread, N at a time.
+        /// Runs a kernel in which each thread processes all right-hand sides, N at a time.
         ///
         /// # Safety
         /// The contract of [`Kernel::site`] holds, with blocks as [`StageLinks::stage`] requires; `nrhs` is a multiple of N.
@@ -534,8 +535,8 @@ mod gpu {
             }
         }
 
-        /// Sums a reduction with all right-hand sides in a thread. Warps add to values that their block keeps in shared memory,
-        /// `[right-hand side][value][warp]`.
+        /// Sums a reduction in which each thread processes all right-hand sides, N at a time. Warps add to values that
+        /// their block keeps in shared memory, `[right-hand side][value][warp]`.
         ///
         /// # Safety
         /// The contract of [`reduce`] holds, with blocks as [`StageLinks::stage`] requires and 32 bytes more for each value of
@@ -561,7 +562,8 @@ mod gpu {
                 let mut start = block * THREADS;
                 while start < n {
                     let i = start + thread;
-                    // Threads past the last site take part so that warps stay whole, but contribute nothing.
+                    // Threads past the last site compute the last site again, so that warps remain complete, but add
+                    // nothing to the sums.
                     let at = kernel.place_multi_rhs(if i < n { i } else { n - 1 });
                     let staged = kernel.stage(at);
                     let mut first = 0;

@@ -9,40 +9,41 @@ use crate::multi_rhs::each_rhs;
 use crate::storage::{CloverFormat, HALF};
 use crate::wilson::{Forms, WilsonDslash, add, linear};
 
-/// Arguments of A or A⁻¹ at the sites of one parity. Each kind of diagonal uses only the fields that it needs.
+/// Arguments of the diagonal term A or its inverse at the sites of one parity. Each kind of diagonal uses only the
+/// fields that it needs.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct DiagonalArguments {
     /// Kind of the diagonal: [`SiteDiagonal::CODE`].
     pub kind: u32,
-    /// 1 if the diagonal is A⁻¹, which is applied to the hops; else 0.
+    /// 1 if the diagonal is A⁻¹, which is applied to the hops; 0 if it is A.
     pub inverse: u32,
-    /// The number a of a mass or of a twisted mass.
+    /// Number a of a mass term, of a twisted mass term or of its inverse.
     pub mass: Scalar,
-    /// Factor of iγ_5 for a twisted mass.
+    /// Factor of iγ_5 in diagonal terms with a twisted mass.
     pub twist: Scalar,
-    /// The blocks of a clover term.
+    /// Blocks of a clover term or of its inverse, or E of the inverse of a twisted clover term.
     pub clover: Clover,
-    /// Blocks that iγ_5 multiplies in the inverse of a twisted clover term.
+    /// Blocks F, which iγ_5 multiplies in the inverse of a twisted clover term.
     pub second: Clover,
 }
 
 impl DiagonalArguments {
-    /// Returns the arguments of the number a.
+    /// Returns the arguments of the diagonal term a, a real number.
     pub fn mass(a: f64) -> Self {
         // SAFETY: kernels for a mass do not use it, and views for other kernels are made with a clover term.
         let none = unsafe { Clover::none() };
         let (mass, twist) = (a.into(), 0.0.into());
         DiagonalArguments { kind: Mass::CODE, inverse: 0, mass, twist, clover: none, second: none }
     }
-    /// Returns the arguments of a + iμγ_5, or of its inverse.
+    /// Returns the arguments of the diagonal term a + iμγ_5, or of its inverse.
     pub fn twisted(a: f64, mu: f64, inverse: bool) -> Self {
         let norm = if inverse { a * a + mu * mu } else { 1.0 };
         let (mass, twist) = (a / norm, if inverse { -mu / norm } else { mu });
         let (kind, inverse) = (TwistedMass::CODE, u32::from(inverse));
         DiagonalArguments { kind, inverse, twist: twist.into(), ..Self::mass(mass) }
     }
-    /// Returns the arguments of a clover term + iμγ_5.
+    /// Returns the arguments of the diagonal term A + iμγ_5 with a clover term A.
     pub fn twisted_clover(clover: Clover, mu: f64) -> Self {
         DiagonalArguments { kind: TwistedClover::CODE, twist: mu.into(), ..Self::clover(clover, false) }
     }
@@ -51,14 +52,14 @@ impl DiagonalArguments {
         let kind = TwistedClover::CODE;
         DiagonalArguments { kind, twist: sign.into(), second: f, ..Self::clover(e, true) }
     }
-    /// Returns the arguments of a clover term, or of the inverse of one.
+    /// Returns the arguments of a clover term, or of its inverse if `inverse` is true.
     pub fn clover(clover: Clover, inverse: bool) -> Self {
         let (kind, inverse) = (CloverBlocks::CODE, u32::from(inverse));
         DiagonalArguments { kind, inverse, clover, ..Self::mass(1.0) }
     }
 }
 
-/// Kind of the site-diagonal part A.
+/// Kind of the diagonal term A, which acts within a site.
 pub trait SiteDiagonal: 'static {
     /// Number that identifies the kind in [`DiagonalArguments`].
     const CODE: u32;
@@ -87,7 +88,7 @@ pub trait SiteDiagonal: 'static {
         let mut results = [[DiracSpinor::ZERO; 2]; N];
         unsafe {
             if !inverse {
-                // Computes A x + b D ψ. The index is opaque, so that the compiler does not merge the branches, which would keep
+                // Computes A x + b D ψ. The opaque index keeps the compiler from merging the branches, which would need
                 // the registers of both.
                 let v = Self::apply::<P, N>(&dslash.diagonal, opaque(i), dslash.all_x::<P, N>(i, first));
                 each_rhs!(k < N: {
@@ -113,15 +114,16 @@ pub trait SiteDiagonal: 'static {
     }
 }
 
-/// The number 4 + m. Kernels without x compute D ψ alone.
+/// Diagonal term 4 + m, a number. Kernels without x compute D ψ alone.
 pub struct Mass;
-/// The clover term of [`clover`](crate::clover), or its exponential.
+/// Diagonal term of Wilson-clover operators: the [clover term](crate::clover), or its exponential.
 pub struct CloverBlocks;
-/// a + iμγ_5 with numbers a and μ.
+/// Twisted mass term a + iμγ_5 with real numbers a and μ.
 pub struct TwistedMass;
-/// A clover term + iμγ_5. Its inverse is E − iγ_5 F with Hermitian blocks E and F for each chirality.
+/// Clover term with a twisted mass, A + iμγ_5. Its inverse is E − iγ_5 F with Hermitian blocks E and F for each
+/// chirality.
 pub struct TwistedClover;
-/// The kind that the arguments give at run time, for kernels that are not compiled for each kind.
+/// Diagonal term whose kind the arguments give at run time, for kernels that are not compiled for each kind.
 pub struct AnyDiagonal;
 
 impl SiteDiagonal for Mass {
@@ -185,7 +187,8 @@ impl SiteDiagonal for TwistedMass {
         v: [DiracSpinor<P::Real>; N],
     ) -> [DiracSpinor<P::Real>; N] {
         let (a, mu) = (P::Real::of(arguments.mass), P::Real::of(arguments.twist));
-        // a x − iμ y, because the component of γ_5 ψ beside x is −y.
+        // Computes a x − iμ y, because γ_5 exchanges upper and lower spins: the component of γ_5 ψ at the spin of x is
+        // −y.
         let twisted =
             |x: Complex<P::Real>, y: Complex<P::Real>| complex(a.mul_add(x.re, mu * y.im), a.mul_add(x.im, -mu * y.re));
         let mut out = [DiracSpinor::ZERO; N];
@@ -232,7 +235,7 @@ impl SiteDiagonal for TwistedClover {
                 }
             };
         }
-        // The spins are √2 times the upper and the lower spins of the DeGrand–Rossi basis.
+        // The two spins are √2 times the upper or the lower spins of the DeGrand–Rossi basis.
         chirality!(0, upper, twist, |a, b, c, d| [a - c, b - d]);
         chirality!(1, lower, (-twist), |a, b, c, d| [a + c, b + d]);
         each_rhs!(k < N: {

@@ -7,10 +7,10 @@ use crate::storage::{SiteFormat, SiteValue};
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
 
-/// Value of the result on a site.
+/// Value of the result of a [`Dslash`] at a site.
 pub type Value<F, K> = <<K as Dslash<F>>::Sites as SiteFormat>::Value;
 
-/// Kernel that computes out = a x + … at one site of one parity at a time, with x on the same sites.
+/// Kernel that computes out = a x + … at one site of one parity at a time, where x is on the sites of this parity.
 ///
 /// # Safety
 /// Call (i, rhs) of `compute` reads no element of `out` but its own.
@@ -43,8 +43,8 @@ pub unsafe trait Dslash<F>: Copy + Send + Sync + 'static {
     fn group_sites(&self) -> u32;
 }
 
-/// Consumer of the results of a [`Dslash`]. It is a trait, because a closure would become a separate function if two forms of a
-/// kernel called it.
+/// Consumer of the results of a [`Dslash`]. It is a trait, because the compiler would not inline a closure that two
+/// forms of a kernel call.
 pub trait Then<Results> {
     /// Output of the consumer.
     type Output;
@@ -78,7 +78,7 @@ impl<F, K: Dslash<F>, const N: usize> Then<[[Value<F, K>; 2]; N]> for Write<'_, 
     }
 }
 
-/// Format of a [`Dslash`] without sums.
+/// Format of a [`Dslash`] that computes no sums.
 pub struct Plain<F>(PhantomData<F>);
 /// Format of a [`Dslash`] that also returns \[Re (w, out), Im (w, out), ‖out‖²\], for CG and the first half step of BiCGstab.
 pub struct DslashDot<F>(PhantomData<F>);

@@ -7,17 +7,18 @@ use crate::ghost::Ghosts;
 use crate::lattice::{Divisor, Geometry};
 use crate::storage::{Colours, NumberFormat, Single, Spinors};
 
-/// Faces of a launch: for each partitioned direction, the sites of the layers at its beginning, then those at its end.
+/// Faces of a launch: for each partitioned direction, the sites of the layers at the beginning of the lattice, then
+/// those of the layers at its end.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Faces {
-    /// The lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
-    /// Parity of the field.
+    /// Parity of the sites of the field: 0 for even, 1 for odd.
     pub parity: u32,
-    /// Number of layers of each face.
+    /// Number of layers of each face, 1 to 3.
     pub layers: u32,
-    /// `[μ]`: number of the first site of direction μ in the launch.
+    /// Index in the launch of the first site of each direction μ: `[μ]`.
     pub first: [u32; 4],
     /// Bit μ is set if direction μ is partitioned.
     pub cut: u32,
@@ -45,7 +46,7 @@ impl Faces {
         }
         Faces { geometry, parity, layers, first, cut }
     }
-    /// Returns the number of sites of all faces.
+    /// Returns the total number of sites of all faces.
     pub fn sites(&self) -> u32 {
         (0..4).map(|mu| (self.cut >> mu & 1) * 2 * self.layers * self.geometry.face_sites(mu)).sum()
     }
@@ -59,7 +60,7 @@ impl Faces {
         }
         let first = k < layers * face;
         let to = if first { k } else { k - layers * face };
-        // A face has at most three layers.
+        // A face has at most three layers, so two comparisons give the layer.
         let layer = (to >= face) as u32 + (to >= 2 * face) as u32;
         let last = self.geometry.size()[mu] - 1;
         let coordinate = if first { layer } else { last - layer };
@@ -68,17 +69,17 @@ impl Faces {
     }
 }
 
-/// Packs half spinors of the faces: the projections of spinors that the neighbours need for their hops.
+/// Packs half spinors of the faces: projections of the spinors that the neighbours need for their hops.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackSpinors {
-    /// The field.
+    /// Field of spinors to read.
     pub input: Field,
-    /// Sites to send.
+    /// Faces whose sites are packed.
     pub faces: Faces,
-    /// Ghost zones of the neighbours: `(μ, forward)` is the zone that receives the face.
+    /// Ghost zones of the neighbours: zone `(μ, forward)` receives the corresponding face.
     pub to: Ghosts,
-    /// 1 for D†, 0 for D.
+    /// 1 to pack for D†, 0 for D.
     pub dagger: u32,
 }
 // SAFETY: each site of a face goes to a place of its own.
@@ -111,11 +112,11 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for PackSpinors {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackColours {
-    /// The field.
+    /// Field of colour vectors to read.
     pub input: Field,
-    /// Sites to send.
+    /// Faces whose sites are packed.
     pub faces: Faces,
-    /// Ghost zones of the neighbours: `(μ, forward)` is the zone that receives the face.
+    /// Ghost zones of the neighbours: zone `(μ, forward)` receives the corresponding face.
     pub to: Ghosts,
 }
 // SAFETY: each site of a face goes to a place of its own.
@@ -137,14 +138,14 @@ unsafe impl<P: NumberFormat> Kernel<Colours<P>> for PackColours {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackSites {
-    /// The field, in which a site has its spinors one after the other.
+    /// Field to read, in which the spinors of a site follow each other.
     pub input: Field,
-    /// Sites to send.
+    /// Faces whose sites are packed.
     pub faces: Faces,
-    /// Ghost zones of the neighbours, with spinors in the order of the field: `(μ, forward)` is the zone that receives the
-    /// face.
+    /// Ghost zones of the neighbours, with spinors in the order of the field: zone `(μ, forward)` receives the
+    /// corresponding face.
     pub to: Ghosts,
-    /// Number of spinors of a site.
+    /// Number of spinors at a site.
     pub spinors: Divisor,
 }
 // SAFETY: each spinor of a face goes to a place of its own.

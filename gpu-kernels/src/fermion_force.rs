@@ -30,18 +30,18 @@ use crate::staggered::Phases;
 use crate::storage::{Colours, Element, NumberFormat};
 use crate::{Kernel, Reduction};
 
-/// The vectors Z_j, stored as right-hand sides, and the factors of a hop between two of their sites.
+/// Vectors Z_j, stored as right-hand sides, with the factors of a hop between two sites.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct HopPairs {
-    /// Z on the even and on the odd sites of the bordered lattice.
+    /// Vectors Z_j on the even and on the odd sites of the bordered lattice.
     pub vectors: [Field; 2],
-    /// Number of vectors.
+    /// Number of vectors Z_j.
     pub count: u32,
     /// η
     pub phases: Phases,
-    /// Sign of hops across the end of the whole lattice in t, if t is not partitioned. If it is, ghost sites of Z include the
-    /// sign.
+    /// Sign of hops across the end of the whole lattice in t. It is used only if t is not partitioned; otherwise the
+    /// ghost sites of Z contain the sign.
     pub across: f64,
 }
 
@@ -72,20 +72,20 @@ impl HopPairs {
     }
 }
 
-/// P_μ(n) ← P_μ(n) + ε A for hops over thin links, where A is the traceless anti-Hermitian part of U_μ(n) G†_μ(n). The
-/// direction μ takes the place of the right-hand side.
+/// Adds the force of hops over thin links to the momenta: P_μ(n) ← P_μ(n) + ε A, where A is the traceless
+/// anti-Hermitian part of U_μ(n) G†_μ(n). The direction μ takes the place of the right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct NaiveForce {
     /// Z
     pub pairs: HopPairs,
-    /// U on the sites of `parity` of the bordered lattice.
+    /// Links U that start at the sites of `parity` of the bordered lattice.
     pub links: ThinLinks,
-    /// P on the sites of `parity`.
+    /// Momenta P of the links that start at the sites of `parity`.
     pub momenta: Momenta,
-    /// The lattice of Z and of the links.
+    /// Lattice of Z and of the links.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
     /// ε
     pub step: f64,
@@ -107,18 +107,19 @@ unsafe impl<P: NumberFormat, T: Element> Kernel<Between<Colours<P>, T>> for Naiv
     }
 }
 
-/// G_μ(n) = c Σ_j ε(n) η_μ(n) Z_j(n) Z_j†(n + s μ̂) on all sites of the bordered lattice, with s = 1, or s = 3 for
-/// [`ThreeSites`]. Values in the border have no meaning. The direction μ takes the place of the right-hand side.
+/// Gradient of the hops, G_μ(n) = c Σ_j ε(n) η_μ(n) Z_j(n) Z_j†(n + s μ̂), on all sites of the bordered lattice, with s
+/// = 1, or s = 3 for [`ThreeSites`]. Values in the border have no meaning. The direction μ takes the place of the
+/// right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct HopGradient {
     /// Z
     pub pairs: HopPairs,
-    /// G on the sites of `parity`.
+    /// Gradient G on the sites of `parity`.
     pub out: ThinLinks,
-    /// The bordered lattice.
+    /// Geometry of the bordered lattice.
     pub geometry: Geometry,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
     /// c
     pub factor: f64,
@@ -158,21 +159,22 @@ impl HopGradient {
     }
 }
 
-/// Adds to the gradient of U_ν the contribution of a staple of V in direction ν, where the gradient of the staple is `c` G.
+/// Adds the contribution of a staple of V in direction ν to the gradient of U_ν. The gradient with respect to the
+/// staple is `c` G.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct StapleGradient {
-    /// U on the even and on the odd sites.
+    /// Links U that start at the even and at the odd sites.
     pub links: [ThinLinks; 2],
     /// V, the paths from x to x+μ̂, on the even and on the odd sites.
     pub path: [Matrices; 2],
-    /// G on the even and on the odd sites.
+    /// Gradient G on the even and on the odd sites.
     pub gradient: [Matrices; 2],
-    /// The gradient of U_ν on the sites of `parity`.
+    /// Gradient of U_ν on the sites of `parity`, to which the kernel adds.
     pub sum: Matrices,
-    /// The lattice.
+    /// Geometry of the bordered lattice.
     pub geometry: Geometry,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
     /// μ
     pub mu: u32,
@@ -212,20 +214,20 @@ unsafe impl<T: Element> Kernel<T> for StapleGradient {
     }
 }
 
-/// Adds to the gradients of U the contributions of long links U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂) with the gradient `c` G. The
-/// direction μ takes the place of the right-hand side.
+/// Adds the contributions of long links U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂) to the gradients of U. The gradient with respect to
+/// the long links is `c` G. The direction μ takes the place of the right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct LongGradient {
-    /// U on the even and on the odd sites.
+    /// Links U that start at the even and at the odd sites.
     pub links: [ThinLinks; 2],
-    /// G on the even and on the odd sites.
+    /// Gradient G on the even and on the odd sites.
     pub gradient: [ThinLinks; 2],
-    /// The gradient of U on the sites of `parity`.
+    /// Gradient of U on the sites of `parity`, to which the kernel adds.
     pub sum: ThinLinks,
-    /// The lattice.
+    /// Geometry of the bordered lattice.
     pub geometry: Geometry,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
     /// c
     pub coefficient: f64,
@@ -256,7 +258,7 @@ unsafe impl<T: Element> Kernel<T> for LongGradient {
     }
 }
 
-/// X ← a X + b Y, where X and Y have one matrix on each site.
+/// Combination of matrices, X ← a X + b Y, where X and Y have one matrix on each site.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CombineMatrices {
@@ -264,7 +266,7 @@ pub struct CombineMatrices {
     pub out: Matrices,
     /// Y
     pub input: Matrices,
-    /// a; if a = 0, X is not read.
+    /// Factor a of X; if a = 0, X is not read.
     pub a: f64,
     /// b
     pub b: f64,
@@ -303,7 +305,7 @@ pub struct ProjectionGradient {
     pub unitary: ThinLinks,
     /// G
     pub gradient: ThinLinks,
-    /// Limit of the smallest h², below which `cutoff` is added to every h².
+    /// Threshold for the smallest h²: if it is below `cutoff`, `cutoff` is added to every h².
     pub cutoff: f64,
 }
 
@@ -320,7 +322,8 @@ fn smallest<T: Real>([a, b, c]: [T; 3]) -> T {
     (c - first).where_positive(first, c)
 }
 
-/// Returns the gradient of V from V, W, the gradient of W and the cutoff, as [`ProjectionGradient`] describes.
+/// Returns the gradient with respect to V, computed from V, W, the gradient with respect to W, and the cutoff, as
+/// [`ProjectionGradient`] describes.
 #[inline(always)]
 pub fn gradient_before_projection<T: Real>(v: Su3<T>, w: Su3<T>, gradient: Su3<T>, cutoff: T) -> Su3<T> {
     let (h, e) = hermitian_factor(v, w).eigen();
@@ -334,7 +337,7 @@ pub fn gradient_before_projection<T: Real>(v: Su3<T>, w: Su3<T>, gradient: Su3<T
     }
     let (p, q, r) = (guarded!(p), guarded!(q), guarded!(r));
     let of_w = w.adjoint() * gradient;
-    // `turned` is W†G − G†W in the basis of the eigenvectors. Division by h_j + h_k makes 2 Y of it.
+    // `turned` is W†G − G†W in the basis of the eigenvectors of H. Division by h_j + h_k changes it to 2 Y.
     let turned = (e.adjoint() * (of_w - of_w.adjoint()) * e).0;
     let (pq, pr, qr) = ((p + q).reciprocal(), (p + r).reciprocal(), (q + r).reciprocal());
     let (pp, qq, rr) = ((p + p).reciprocal(), (q + q).reciprocal(), (r + r).reciprocal());
@@ -361,19 +364,19 @@ unsafe impl<T: Element> Kernel<T> for ProjectionGradient {
     }
 }
 
-/// Counts links V that have a singular value whose square is below `cutoff`.
+/// Counts the links V that have a singular value whose square is below `cutoff`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct SmallSingularValues {
-    /// V on the sites of one parity of the bordered lattice.
+    /// Links V that start at the sites of one parity of the bordered lattice.
     pub links: ThinLinks,
-    /// W = V (V†V)^(−1/2) on the sites of `links`.
+    /// Unitary matrices W = V (V†V)^(−1/2) of the links V.
     pub unitary: ThinLinks,
     /// Lattice of the links.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
-    /// Threshold of the square of a singular value.
+    /// Threshold for the square of a singular value.
     pub cutoff: f64,
 }
 // SAFETY: reads only.

@@ -8,7 +8,8 @@ use crate::storage::{
     StoreClover, StoreLinks, apply_clover, load_momentum, load_su3, place_in_tiles, stage, store_momentum, store_su3,
 };
 
-/// Field on the sites of one parity, with its right-hand sides one after the other. The kernel determines its format.
+/// Field on the sites of one parity, with its right-hand sides one after the other. The format of the kernel determines
+/// how the numbers are stored.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Field {
@@ -18,14 +19,15 @@ pub struct Field {
 }
 
 impl Field {
-    /// Returns a placeholder for no field.
+    /// Returns a placeholder for a field that the kernel does not use.
     ///
     /// # Safety
     /// The view is passed only to kernels that do not use it.
     pub const unsafe fn none() -> Self {
         Field { base: Global(core::ptr::null_mut()), rhs_step: 0 }
     }
-    /// Creates a view of the field at `base` whose right-hand sides are `rhs_step` times [`PADDING`] sites apart.
+    /// Creates a view of the field at `base`. Consecutive right-hand sides are `rhs_step` times [`PADDING`] sites
+    /// apart.
     ///
     /// # Safety
     /// The field stays at `base` while a kernel runs that holds the view or a copy of it. It has all sites and right-hand sides
@@ -33,7 +35,7 @@ impl Field {
     pub unsafe fn new(base: *mut u8, rhs_step: u32) -> Self {
         Field { base: Global(base), rhs_step }
     }
-    /// Returns the field that begins with right-hand side `rhs` of this field. A site takes `bytes` bytes.
+    /// Returns the part of this field that begins with right-hand side `rhs`. A site takes `bytes` bytes.
     #[must_use]
     pub fn from_rhs(&self, rhs: usize, bytes: usize) -> Self {
         let offset = rhs * self.rhs_step as usize * PADDING * bytes;
@@ -47,7 +49,7 @@ impl Field {
         let offset = tile as u64 * (T::TILE * bytes) as u64;
         (unsafe { self.base.offset(offset as usize) }, lane)
     }
-    /// Reads the value at site `i`. Nothing may write it while the kernel runs.
+    /// Reads the value at site `i`. No thread may write the value while the kernel runs.
     ///
     /// # Safety
     /// The site exists.
@@ -80,7 +82,7 @@ impl Field {
             F::store(tile, lane, value)
         }
     }
-    /// Returns number `k` of the spinor at site `i`, in single precision.
+    /// Returns complex number `k` of the spinor at site `i`, in single precision.
     ///
     /// # Safety
     /// The site exists, and the spinor is read as `access` promises.
@@ -91,7 +93,7 @@ impl Field {
             Single::number(tile, lane, k as usize, access)
         }
     }
-    /// Writes number `k` of the spinor at site `i`, in single precision.
+    /// Writes complex number `k` of the spinor at site `i`, given in single precision.
     ///
     /// # Safety
     /// The site exists, and no other thread writes the number.
@@ -102,7 +104,7 @@ impl Field {
             Single::put_number(tile, lane, k as usize, z);
         }
     }
-    /// Returns numbers `k` and `k` + 1 of the spinor at site `i`, in single precision; `k` is even.
+    /// Returns complex numbers `k` and `k` + 1 of the spinor at site `i`, in single precision; `k` must be even.
     ///
     /// # Safety
     /// The site exists; nothing writes it while the kernel runs.
@@ -113,7 +115,8 @@ impl Field {
             Single::two_from(tile, lane, k as usize, Access::Shared)
         }
     }
-    /// Returns the six numbers of half `which`, 0 or 1, of the spinor at site `i`, in single precision.
+    /// Returns six of the twelve complex numbers of the spinor at site `i`, in single precision: the first six if
+    /// `which` is 0, the last six if it is 1.
     ///
     /// # Safety
     /// The contract of [`two_numbers`](Self::two_numbers) holds.
@@ -123,7 +126,7 @@ impl Field {
         let ([a, b], [c, d], [e, f]) = (two(0), two(2), two(4));
         [a, b, c, d, e, f]
     }
-    /// Returns the projection by `p` of the spinor at site `i`. Reads only the components that the projection needs.
+    /// Returns the projection by `p` of the spinor at site `i`. It reads only the components that the projection needs.
     ///
     /// # Safety
     /// The site exists; nothing writes it while the kernel runs.
@@ -139,7 +142,8 @@ impl Field {
             P::load_projected(tile, lane, p)
         }
     }
-    /// Writes the projection by `p` of the spinor at site `i` to place `to` in a tile of half spinors.
+    /// Writes the projection by `p` of the spinor at site `i` to a tile of half spinors; `to` is the tile and the place
+    /// in it.
     ///
     /// # Safety
     /// The contract of [`projected`](Self::projected) holds; the place exists, and no other thread writes it.
@@ -147,7 +151,7 @@ impl Field {
     pub unsafe fn project_to<P: NumberFormat>(&self, i: u32, rhs: u32, p: Projector, to: (Global, usize)) {
         unsafe { P::store_projected(self.tile::<P::Real>(i, rhs, P::SPINOR_BYTES), p, to) }
     }
-    /// Returns the colour vector at site `i` before its scale is multiplied in.
+    /// Returns the colour vector at site `i`, with its scale as a separate factor.
     ///
     /// # Safety
     /// The site exists; nothing writes it while the kernel runs.
@@ -170,8 +174,8 @@ impl Field {
     }
 }
 
-/// Links around the sites of one parity: U_μ(x) and U†_μ(x−μ̂) for every site. The kernel's format determines their storage,
-/// unless it is [`AnyLinks`](crate::storage::AnyLinks).
+/// Links around the sites of one parity: U_μ(x) and U†_μ(x−μ̂) for every site x. The kernel's format determines their
+/// storage, unless the format is [`AnyLinks`](crate::storage::AnyLinks).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Links {
@@ -181,7 +185,7 @@ pub struct Links {
 }
 
 impl Links {
-    /// Returns a placeholder for no links.
+    /// Returns a placeholder for links that the kernel does not use.
     ///
     /// # Safety
     /// The view is passed only to kernels that do not use it.
@@ -212,7 +216,7 @@ impl Links {
     pub(crate) fn in_lanes(&self) -> bool {
         matches!(self.storage, LinkStorage { reals: 18 | 12, temporal: false, half: false })
     }
-    /// Returns both links of direction `mu` at site `i`, not yet unpacked.
+    /// Returns both links of direction `mu` at site `i` in packed form.
     ///
     /// # Safety
     /// The site exists.
@@ -238,7 +242,7 @@ impl Links {
         let pair = if unit { None } else { Some(unsafe { self.pair::<P, R>(i, mu) }) };
         DirectionLinks { links: *self, i, mu, pair }
     }
-    /// Writes U_μ(x) and U†_μ(x−μ̂).
+    /// Writes the links U_μ(x) and U†_μ(x−μ̂) of site `i`.
     ///
     /// # Safety
     /// The site exists, and no other thread writes it.
@@ -255,7 +259,8 @@ impl Links {
             R::store_pair(tile, lane, mu, forward, backward)
         }
     }
-    /// Returns the links of site `i` after copying them to the thread's own memory ([`Staged`](crate::storage::Staged)).
+    /// Copies the links of site `i` to the thread's own memory ([`Staged`](crate::storage::Staged)), and returns a view
+    /// of the copies.
     ///
     /// # Safety
     /// The contract of [`StageLinks::stage`](crate::multi_rhs::StageLinks::stage) holds.
@@ -264,16 +269,16 @@ impl Links {
         Links { base: unsafe { stage::<P, R>(self.base, i) }, ..*self }
     }
     /// Returns the links for right-hand sides from `first` on, like
-    /// [`StageLinks::for_rhs`](crate::multi_rhs::StageLinks::for_rhs). The address depends on `first` for the compiler only,
-    /// because there are never 65536 right-hand sides.
+    /// [`StageLinks::for_rhs`](crate::multi_rhs::StageLinks::for_rhs). The address seems to depend on `first`, but only
+    /// for the compiler, because `first` is always below 65536.
     #[inline(always)]
     pub fn for_rhs(self, first: u32) -> Self {
         Links { base: Global(self.base.0.wrapping_add((first >> 16) as usize)), ..self }
     }
 }
 
-/// Both links of a direction at a site, for hops. In temporal gauge, temporal links are read only if a hop crosses the
-/// boundary; otherwise they are 1.
+/// Both links of one direction at a site, for hops. In temporal gauge, temporal links are read only if a hop crosses
+/// the boundary; elsewhere they are 1.
 #[derive(Clone, Copy)]
 pub struct DirectionLinks<P: NumberFormat, R: HopLinks<P>> {
     links: Links,
@@ -284,7 +289,7 @@ pub struct DirectionLinks<P: NumberFormat, R: HopLinks<P>> {
 }
 
 impl<P: NumberFormat, R: HopLinks<P>> DirectionLinks<P, R> {
-    /// U_μ(x) h for each h.
+    /// Returns U_μ(x) h for each half spinor in `h`.
     ///
     /// # Safety
     /// The contract of [`Links::direction`] holds; `across` is set if and only if the hop crosses the boundary in t.
@@ -296,7 +301,7 @@ impl<P: NumberFormat, R: HopLinks<P>> DirectionLinks<P, R> {
             None => h,
         }
     }
-    /// U†_μ(x−μ̂) h for each h.
+    /// Returns U†_μ(x−μ̂) h for each half spinor in `h`.
     ///
     /// # Safety
     /// The contract of [`forward`](Self::forward) holds.
@@ -327,7 +332,8 @@ unsafe fn row_of_tile<T: Element>(base: Global, bytes: u64, lane: usize) -> (Glo
     (unsafe { base.offset(bytes as usize) }, lane)
 }
 
-/// Matrix number `which` of the `count` matrices on each site of one parity: `[tile][matrix][element][site]`.
+/// One matrix on each site of one parity, taken from a field with `count` matrices on each site:
+/// `[tile][matrix][element][site]`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Matrices {
@@ -345,7 +351,7 @@ impl Matrices {
     pub unsafe fn new(base: *mut u8) -> Self {
         Matrices { base: Global(base), count: 1, which: 0 }
     }
-    /// Returns the number of bytes of a site's matrix.
+    /// Returns the number of bytes of one matrix.
     pub const fn site_bytes<T: Element>() -> usize {
         9 * T::BYTES
     }
@@ -355,7 +361,7 @@ impl Matrices {
         let matrix = (self.count * tile + self.which) as u64 * (T::TILE * Self::site_bytes::<T>()) as u64;
         unsafe { row_of_tile::<T>(self.base, matrix, lane) }
     }
-    /// Returns the matrix at site `i`.
+    /// Returns the matrix of site `i`.
     ///
     /// # Safety
     /// The site exists, and the matrix is read as `access` promises.
@@ -363,7 +369,7 @@ impl Matrices {
     pub unsafe fn load<T: Element>(&self, i: u32, access: Access) -> Su3<T> {
         unsafe { load_su3(self.tile::<T>(i), access) }
     }
-    /// Writes the matrix at site `i`.
+    /// Writes the matrix of site `i`.
     ///
     /// # Safety
     /// The site exists, and no other thread writes the matrix.
@@ -373,8 +379,8 @@ impl Matrices {
     }
 }
 
-/// The links that start at the sites of one parity, each stored once: `[tile][μ][element][site]`. Code that changes links uses
-/// this layout, because [`Links`] have a second copy of each link.
+/// Links that start at the sites of one parity, each stored once: `[tile][μ][element][site]`. Code that changes links
+/// uses this layout, because [`Links`] contain each link twice.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct ThinLinks {
@@ -382,7 +388,7 @@ pub struct ThinLinks {
 }
 
 impl ThinLinks {
-    /// Returns the number of bytes of the links that start at a site.
+    /// Returns the number of bytes of the four links that start at a site.
     pub const fn site_bytes<T: Element>() -> usize {
         4 * Matrices::site_bytes::<T>()
     }
@@ -408,7 +414,7 @@ impl ThinLinks {
     pub unsafe fn load<T: Element>(&self, i: u32, mu: u32, access: Access) -> Su3<T> {
         unsafe { self.direction(mu).load(i, access) }
     }
-    /// Writes U_μ(x).
+    /// Writes the link U_μ(x) of site `i`.
     ///
     /// # Safety
     /// The site exists, and no other thread writes the link.
@@ -418,7 +424,8 @@ impl ThinLinks {
     }
 }
 
-/// The momenta of the links that start at the sites of one parity: `[tile][μ][element][site]`, four complex numbers each.
+/// Momenta of the links that start at the sites of one parity: `[tile][μ][element][site]`, with four complex numbers
+/// for each momentum.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Momenta {
@@ -426,7 +433,7 @@ pub struct Momenta {
 }
 
 impl Momenta {
-    /// Returns the number of bytes of the momenta of a site.
+    /// Returns the number of bytes of the four momenta of a site.
     pub const fn site_bytes<T: Element>() -> usize {
         16 * T::BYTES
     }
@@ -453,7 +460,7 @@ impl Momenta {
     pub unsafe fn load<T: Element>(&self, i: u32, mu: u32, access: Access) -> AntiHermitian<T> {
         unsafe { load_momentum(self.tile::<T>(i, mu), access) }
     }
-    /// Writes P_μ(x).
+    /// Writes the momentum P_μ(x) of site `i`.
     ///
     /// # Safety
     /// The site exists, and no other thread writes the momentum.
@@ -463,7 +470,7 @@ impl Momenta {
     }
 }
 
-/// The clover term, or its inverse, on the sites of one parity.
+/// Blocks of the clover term, or of its inverse, on the sites of one parity.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Clover {
@@ -471,7 +478,7 @@ pub struct Clover {
 }
 
 impl Clover {
-    /// Returns a placeholder for no clover term.
+    /// Returns a placeholder for a clover term that the kernel does not use.
     ///
     /// # Safety
     /// The view is passed only to kernels that do not use it.
@@ -518,7 +525,7 @@ impl Clover {
             apply_clover::<P, N>(tile, lane, all)
         }
     }
-    /// Reads the block of one chirality at site `i`, and the factor of its elements.
+    /// Returns the block of one chirality at site `i`, and the factor that multiplies its elements.
     ///
     /// # Safety
     /// The site exists.
@@ -529,7 +536,7 @@ impl Clover {
             P::load_block(tile, lane, chirality)
         }
     }
-    /// Writes both blocks of site `i`.
+    /// Writes the blocks of both chiralities at site `i`.
     ///
     /// # Safety
     /// The site exists, and no other thread writes it.

@@ -31,7 +31,7 @@ impl Precision {
             Precision::Fp16 => "fp16",
         }
     }
-    /// Returns the number of bytes of the clover term at a site.
+    /// Returns the number of bytes of the clover term of a site.
     pub const fn clover_bytes(self) -> usize {
         match self {
             Precision::Double => Double::CLOVER_BYTES,
@@ -40,7 +40,7 @@ impl Precision {
             Precision::Fp16 => Fp16::CLOVER_BYTES,
         }
     }
-    /// Returns the number of bytes of a projected spinor.
+    /// Returns the number of bytes of a half spinor, the projection of a spinor.
     pub const fn half_spinor_bytes(self) -> usize {
         match self {
             Precision::Double => Double::HALF_SPINOR_BYTES,
@@ -49,7 +49,8 @@ impl Precision {
             Precision::Fp16 => Fp16::HALF_SPINOR_BYTES,
         }
     }
-    /// Returns whether numbers that occur in fields can be too large or too small for the format.
+    /// Returns whether the range of the format is limited, so that numbers that occur in fields can overflow or
+    /// underflow.
     pub const fn has_range(self) -> bool {
         matches!(self, Precision::Fp16)
     }
@@ -61,20 +62,20 @@ impl fmt::Display for Precision {
     }
 }
 
-/// Storage format of links, next to fields in some precision.
+/// Storage format of links, for fields of a given precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(C)]
 pub struct LinkStorage {
     /// Real numbers per link: 18, 13, 12, 9 or 8.
     pub reals: u8,
-    /// Whether the links are in temporal gauge: temporal links are 1, except across the boundary.
+    /// Whether the links are in temporal gauge, where temporal links are 1 except across the boundary.
     pub temporal: bool,
-    /// Whether links are in half precision, next to fields in single precision.
+    /// Whether links are in half precision although fields are in single precision.
     pub half: bool,
 }
 
 impl LinkStorage {
-    /// Storage of all 18 real numbers of each link.
+    /// Storage of all 18 real numbers of each link, in the precision of the fields.
     pub const FULL: LinkStorage = Self::of(18);
     /// Returns the storage with `reals` real numbers per link, in the precision of the fields.
     pub const fn of(reals: u8) -> Self {
@@ -90,8 +91,8 @@ impl LinkStorage {
     pub const fn in_half(self) -> Self {
         self.half(true)
     }
-    /// Returns this storage in half precision if `half` is true and the gauge is not temporal, else in the precision of the
-    /// fields.
+    /// Returns this storage in half precision if `half` is true and the gauge is not temporal; otherwise returns it in
+    /// the precision of the fields.
     #[must_use]
     pub const fn half(self, half: bool) -> Self {
         LinkStorage { half: half && !self.temporal, ..self }
@@ -114,11 +115,11 @@ impl LinkStorage {
             _ => "unknown",
         }
     }
-    /// Returns whether the phase of the determinant is stored, which links in U(3) need.
+    /// Returns whether the phase of the determinant is stored, as links in U(3) need it.
     pub const fn keeps_phase(self) -> bool {
         self.reals % 2 == 1
     }
-    /// Returns this storage with the phase of the determinant next to 12 or 8 reals, for links in U(3).
+    /// Returns this storage with the phase of the determinant in addition to 12 or 8 reals, for links in U(3).
     #[must_use]
     pub const fn with_phase(self) -> Self {
         match (self.reals, self.temporal) {
@@ -126,12 +127,12 @@ impl LinkStorage {
             _ => self,
         }
     }
-    /// Returns this storage with all 18 reals per link.
+    /// Returns this storage with all 18 reals per link, and not in temporal gauge.
     #[must_use]
     pub const fn with_all_reals(self) -> Self {
         LinkStorage { reals: 18, temporal: false, ..self }
     }
-    /// Returns this storage with 12 or 13 reals in place of 8 or 9, which do not determine all links.
+    /// Returns this storage with 12 or 13 reals per link if it has 8 or 9, with which some links cannot be represented.
     #[must_use]
     pub const fn with_two_rows(self) -> Self {
         match self.reals {
@@ -139,15 +140,16 @@ impl LinkStorage {
             _ => self,
         }
     }
-    /// Returns whether this storage cannot represent some links of the group: those whose first row is (a, 0, 0).
+    /// Returns whether this storage cannot represent the links whose first row is (a, 0, 0).
     pub const fn has_singular_links(self) -> bool {
         self.reals == 8 || self.reals == 9
     }
-    /// Returns the number of bytes of the eight links around a site, for fields in a precision.
+    /// Returns the number of bytes of the eight links around a site, for fields of the given precision.
     pub const fn site_bytes(self, precision: Precision) -> usize {
         4 * self.pair_bytes(precision)
     }
-    /// Returns the number of bytes of links that a hopping term reads at a site away from the boundary in t.
+    /// Returns the number of bytes of links that a hopping term reads at a site away from the boundary in t, for fields
+    /// of the given precision.
     pub const fn read_bytes(self, precision: Precision) -> usize {
         let directions = if self.temporal { 3 } else { 4 };
         directions * self.pair_bytes(precision)
@@ -178,7 +180,7 @@ impl fmt::Display for LinkStorage {
     }
 }
 
-/// Degrees of freedom on the sites of a fermion field.
+/// Kind of a fermion field: degrees of freedom on a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FermionKind {
     /// Four spins of three colours.
@@ -195,7 +197,7 @@ impl FermionKind {
             FermionKind::Staggered => 1,
         }
     }
-    /// Returns the number of bytes of a site in a precision.
+    /// Returns the number of bytes of a site in the given precision.
     pub const fn site_bytes(self, precision: Precision) -> usize {
         const fn bytes<P: NumberFormat>(kind: FermionKind) -> usize {
             match kind {
@@ -225,14 +227,14 @@ impl fmt::Display for FermionKind {
     }
 }
 
-/// Format of an instance of a kernel: the properties of its fields on which the kernel depends.
+/// Format of an instance of a kernel: the properties of its fields for which the instance is compiled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Format {
-    /// Kind of the fields.
+    /// Kind of the fermion fields.
     pub kind: Option<FermionKind>,
     /// Precision of the fields, or of the input if input and output may differ.
     pub precision: Option<Precision>,
-    /// Precision of the output, if it may differ from that of the input.
+    /// Precision of the output, if it may differ from the precision of the input.
     pub to: Option<Precision>,
     /// Storage of the links.
     pub links: Option<LinkStorage>,
@@ -241,7 +243,7 @@ pub struct Format {
 impl Format {
     /// Format of kernels that have a single instance.
     pub const NONE: Format = Format { kind: None, precision: None, to: None, links: None };
-    /// Returns the format of kernels for one precision.
+    /// Returns the format of kernels for fields of one precision.
     pub const fn of(precision: Precision) -> Self {
         Format { precision: Some(precision), ..Self::NONE }
     }
@@ -277,7 +279,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// Format as a type, over which the code of kernels is generic.
+/// Format as a type, which is the parameter of generic kernels.
 pub trait KernelFormat {
     /// The format as a value.
     const FORMAT: Format;
@@ -312,7 +314,7 @@ impl<P: NumberFormat, R: LinkFormat<P>> KernelFormat for (P, R) {
     const FORMAT: Format = Format::with_links(P::PRECISION, <R as Reconstruct>::STORAGE);
 }
 
-/// Format of fields and links.
+/// Format that consists of a precision of fields and a storage of links.
 pub trait Linked {
     /// Precision of the fields.
     type Precision;
@@ -351,7 +353,7 @@ mod lanes {
         type In = V::Double;
         const LANES: usize = V::Double::LANES;
     }
-    // The number of lanes is that of F. If T has fewer, kernels process the output in parts.
+    // The number of lanes is that of F. If T has fewer lanes, kernels process the output in parts.
     impl<F: LaneFormat<V>, T: LaneFormat<V>, V: VectorSet> LaneFormat<V> for Between<F, T> {
         type In = Between<F::In, T::In>;
         const LANES: usize = F::LANES;

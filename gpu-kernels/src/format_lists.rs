@@ -96,7 +96,8 @@ format_lists! {
         ["half" "single"] "_half" "_colour_half_single": Between<Colours<Half>, Colours<Single>>;
         ["half"] "_half" "_colour_half_half": Between<Colours<Half>, Colours<Half>>;
     }
-    // Links of Wilson-like operators in 64 bits (`double_links`), in 32 bits (`single_links`), and in both (`wide_links`).
+    // Formats of the links of Wilson-like operators in 64 bits (`double_links`), in 32 bits (`single_links`), and in
+    // both (`wide_links`).
     double_links {
         [] "_double" "_double_18" lanes: (Double, Recon18);
         ["reconstruct-12"] "_double" "_double_12" lanes: (Double, Recon12);
@@ -115,14 +116,15 @@ format_lists! {
         ["single" "reconstruct-12"] "_single" "_single_12" lanes: (Single, Recon12);
         ["single" "reconstruct-8"] "_single" "_single_8": (Single, Recon8);
     }
-    // Links of Wilson-like operators in 16 bits. A storage of 8 real numbers is left out, because it is slower than 12.
+    // Formats of the links of Wilson-like operators in 16 bits. Storage of 8 real numbers is left out, because it is
+    // slower than storage of 12.
     narrow_links {
         ["half"] "_half" "_half_18": (Half, Recon18);
         ["half" "reconstruct-12"] "_half" "_half_12": (Half, Recon12);
         ["fp16"] "_fp16" "_fp16_18": (Fp16, Recon18);
         ["fp16" "reconstruct-12"] "_fp16" "_fp16_12": (Fp16, Recon12);
     }
-    // The formats of links that every operator must support.
+    // Formats of links that every operator must support.
     plain_links {
         [] "_double" "_double_18" lanes: (Double, Recon18);
         ["reconstruct-12"] "_double" "_double_12" lanes: (Double, Recon12);
@@ -131,7 +133,7 @@ format_lists! {
         ["half"] "_half" "_half_18": (Half, Recon18);
         ["half" "reconstruct-12"] "_half" "_half_12": (Half, Recon12);
     }
-    // Links of Wilson-like operators in temporal gauge.
+    // Formats of the links of Wilson-like operators in temporal gauge.
     temporal_links {
         ["temporal-gauge" "reconstruct-12"] "_double_t" "_double_12t": (Double, Recon12T);
         ["temporal-gauge" "reconstruct-8"] "_double_t" "_double_8t": (Double, Recon8T);
@@ -140,7 +142,7 @@ format_lists! {
         ["temporal-gauge" "half" "reconstruct-12"] "_half_t" "_half_12t": (Half, Recon12T);
         ["temporal-gauge" "fp16" "reconstruct-12"] "_fp16_t" "_fp16_12t": (Fp16, Recon12T);
     }
-    // Links of staggered operators that are in SU(3).
+    // Formats of the links of staggered operators with links in SU(3).
     staggered_links {
         [] "_double" "_double_18" lanes: (Double, Recon18);
         ["reconstruct-12"] "_double" "_double_12" lanes: (Double, Recon12);
@@ -155,7 +157,7 @@ format_lists! {
         ["half-links" "single" "reconstruct-12"] "_single_h" "_single_12h": (Single, Recon12H);
         ["half-links" "single" "reconstruct-8"] "_single_h" "_single_8h": (Single, Recon8H);
     }
-    // Links of staggered operators that are in U(3).
+    // Formats of the links of staggered operators with links in U(3).
     unitary_links {
         ["reconstruct-12"] "_double_u3" "_double_13": (Double, Recon13);
         ["reconstruct-8"] "_double_u3" "_double_9": (Double, Recon9);
@@ -166,13 +168,14 @@ format_lists! {
         ["half-links" "single" "reconstruct-12"] "_single_u3_h" "_single_13h": (Single, Recon13H);
         ["half-links" "single" "reconstruct-8"] "_single_u3_h" "_single_9h": (Single, Recon9H);
     }
-    // Forces, with the precision of the links and of the momenta.
+    // Formats of forces: precision of the links, then precision of the momenta.
     force_precisions {
         [] "" "_double_double" lanes: Between<f64, f64>;
         ["single"] "" "_single_double" lanes: Between<f32, f64>;
         ["single"] "" "_single_single" lanes: Between<f32, f32>;
     }
-    // Double precision alone for a force that needs more registers than exist there, and the other precisions.
+    // Formats of a force that needs too many registers in double precision: double precision here, the others in
+    // `single_forces`.
     double_force {
         [] "" "_double_double" lanes: Between<f64, f64>;
     }
@@ -180,14 +183,14 @@ format_lists! {
         ["single"] "" "_single_double" lanes: Between<f32, f64>;
         ["single"] "" "_single_single" lanes: Between<f32, f32>;
     }
-    // Forces of fermions, with the precision of the fields and of the momenta.
+    // Formats of fermion forces: precision of the fields, then precision of the momenta.
     fermion_forces {
         [] "" "_double_double" lanes: Between<Colours<Double>, f64>;
         ["single"] "" "_single_double" lanes: Between<Colours<Single>, f64>;
         ["single"] "" "_double_single": Between<Colours<Double>, f32>;
         ["single"] "" "_single_single" lanes: Between<Colours<Single>, f32>;
     }
-    // Changes of momenta, with the precision of their source and of the momenta.
+    // Formats of changes of the momenta: precision of the source, then precision of the momenta.
     force_pairs {
         [] "" "_double_double" lanes: Between<f64, f64>;
         ["single"] "" "_single_double" lanes: Between<f32, f64>;
@@ -199,7 +202,8 @@ format_lists! {
         ["single"] "" "_double_single": Between<f64, f32>;
         ["single"] "" "_single_double": Between<f32, f64>;
     }
-    // Formats of multigrid: near-null vectors beside vectors in single precision, coarse links, and objects of the setup.
+    // Formats of multigrid: near-null vectors used with vectors in single precision, coarse links, and objects of the
+    // setup.
     null_vectors {
         ["single"] "" "_spinor_single": Spinors<Single>;
         ["single" "half"] "" "_spinor_half": Spinors<Half>;
@@ -211,7 +215,7 @@ format_lists! {
     single_numbers {
         ["single"] "" "_single": Single;
     }
-    // Matrices in double precision alone.
+    // Matrices of numbers in double precision only.
     double_numbers {
         [] "" "_double" lanes: f64;
     }
@@ -225,7 +229,8 @@ format_lists! {
         [] "_double" "_colour_double" lanes: Colours<Double>;
         ["single"] "_single" "_colour_single" lanes: Colours<Single>;
     }
-    // Formats of staggered links that Wilson-like operators do not have. A kernel with both lists has each format once.
+    // Formats of staggered links that Wilson-like operators do not have. A kernel that uses both lists has each format
+    // once.
     half_staggered_links {
         ["half" "reconstruct-8"] "_half" "_half_8": (Half, Recon8);
         ["half-links" "single"] "_single_h" "_single_18h": (Single, Recon18H);

@@ -5,18 +5,18 @@ use crate::lattice::Bordered;
 use crate::memory::Access;
 use crate::storage::Element;
 
-/// Sums over the sites of one parity of \[Re tr P in the three spatial planes, Re tr P in the three temporal planes, Σ_μ Re tr
-/// U_μ\], with P_μν(x) = U_μ(x) U_ν(x+μ̂) U†_μ(x+ν̂) U†_ν(x).
+/// Sums over the sites of one parity of \[Re tr P in the three spatial planes, Re tr P in the three planes with t, Σ_μ
+/// Re tr U_μ\], where P_μν(x) = U_μ(x) U_ν(x+μ̂) U†_μ(x+ν̂) U†_ν(x) is the plaquette.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Plaquette {
-    /// The links that start at the sites of `parity` of the bordered lattice.
+    /// Links that start at the sites of `parity` of the bordered lattice.
     pub here: ThinLinks,
-    /// The links that start at the sites of the other parity.
+    /// Links that start at the sites of the other parity of the bordered lattice.
     pub there: ThinLinks,
     /// Lattice of the links.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
 }
 // SAFETY: reads only.

@@ -15,15 +15,15 @@ use crate::lattice::{Bordered, Site};
 use crate::memory::Access;
 use crate::{Kernel, Reduction};
 
-/// Sites of one parity, with the links that begin and end at them.
+/// Links that begin and end at the sites of one parity.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Star {
-    /// The links that start at even and at odd sites of the bordered lattice.
+    /// Links that start at the even and at the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
     /// Lattice of the links, with the sites to process.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
     /// Number D of gauge-fixed directions, 3 or 4, of which x is the first.
     pub directions: u32,
@@ -54,7 +54,7 @@ impl Star {
 /// a diagonal element, which may be too much for ω near 2. Two passes leave 1/32.
 const PASSES: u32 = 2;
 
-/// Returns the over-relaxed gauge transformation g(x) from W.
+/// Returns the over-relaxed gauge transformation g(x) for the matrix W; `omega` is the over-relaxation parameter ω.
 #[inline(always)]
 pub fn turn(w: Su3<f64>, omega: f64) -> Su3<f64> {
     let (mut g, mut w) = (Su3::unit(), w);
@@ -66,11 +66,11 @@ pub fn turn(w: Su3<f64>, omega: f64) -> Su3<f64> {
     (Su3::unit().scale(1.0 - omega) + g.scale(omega)).unitarised()
 }
 
-/// Transforms the sites of one parity, each by its over-relaxed optimum g(x).
+/// Gauge transformation of the sites of one parity, each by its over-relaxed optimum g(x).
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RelaxGauge {
-    /// The sites to transform, with their links.
+    /// Sites to transform, with their links.
     pub at: Star,
     /// Over-relaxation parameter ω, 1 ≤ ω < 2.
     pub omega: f64,
@@ -105,7 +105,7 @@ unsafe impl Kernel<()> for RelaxGauge {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Divergence {
-    /// The sites to sum over, with their links.
+    /// Sites to sum over, with their links.
     pub at: Star,
 }
 // SAFETY: reads only.
@@ -124,7 +124,7 @@ unsafe impl Reduction<()> for Divergence {
                 trace += ahead.re_trace();
                 mu += 1;
             }
-            // This is the norm of i Δ, because the traceless anti-Hermitian part of a sum is the sum of the parts.
+            // The norm is that of i Δ, because the traceless anti-Hermitian part of a sum is the sum of the parts.
             [AntiHermitian::part_of(sum).norm2(), trace]
         }
     }

@@ -92,21 +92,21 @@ impl Paths {
     }
 }
 
-/// P_μ(x) ← P_μ(x) − ε A, where A is the traceless anti-Hermitian part of U_μ(x) V, and V the sum of the paths with their
-/// coefficients. The kernel for [`ImprovedAction`] adds rectangles and parallelograms. The direction μ takes the place of the
-/// right-hand side.
+/// Adds the gauge force to the momenta: P_μ(x) ← P_μ(x) − ε A, where A is the traceless anti-Hermitian part of U_μ(x)
+/// V, and V is the sum of the paths with their coefficients. The kernel for [`ImprovedAction`] includes rectangles and
+/// parallelograms. The direction μ takes the place of the right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct GaugeForce {
-    /// U on the even and on the odd sites of the bordered lattice.
+    /// Links U that start at the even and at the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
-    /// P on the sites of `parity`.
+    /// Momenta P of the links that start at the sites of `parity`.
     pub momenta: Momenta,
-    /// The lattice of the links.
+    /// Lattice of the links.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
-    /// Coefficients ε β c / 3 of the loops.
+    /// Coefficients ε β c / 3 of the loops, where c is the coefficient in the action.
     pub coefficients: LoopCoefficients,
 }
 
@@ -116,7 +116,8 @@ pub struct GaugeForce {
 pub struct LoopCoefficients {
     /// Coefficients of spatial plaquettes, and of plaquettes with t.
     pub plaquettes: [f64; 2],
-    /// Coefficients of spatial rectangles, of those with their short side in t, and of those with their long side in t.
+    /// Coefficients of spatial rectangles, of rectangles with the short side in t, and of rectangles with the long side
+    /// in t.
     pub rectangles: [f64; 3],
     /// Coefficient of parallelograms.
     pub parallelograms: f64,
@@ -189,7 +190,7 @@ impl GaugeForce {
                     continue;
                 }
                 let across = paths.go(paths.first::<F>(ahead, there, side), against);
-                // `fan` is the sum of the paths that still have to return along this side.
+                // `fan` is the sum of the paths that have not yet returned along this side.
                 let mut fan = across.product.scale(F::from_f64(coefficients.plaquette(mu, side.0)));
                 if IMPROVED {
                     let rectangle = F::from_f64(coefficients.rectangle(mu, side.0));
@@ -226,13 +227,13 @@ impl GaugeForce {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ForceMatrices {
-    /// P on the sites of `parity`.
+    /// Momenta P of the links that start at the sites of `parity`.
     pub momenta: Momenta,
-    /// The matrices on the sites of `parity` of the bordered lattice.
+    /// Matrices P_μ(x) on the sites of `parity` of the bordered lattice.
     pub out: ThinLinks,
-    /// The lattice of the matrices.
+    /// Lattice of the matrices.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
 }
 // SAFETY: call (i, μ) writes matrix μ of site i only.
@@ -248,7 +249,8 @@ unsafe impl<T: Element> Kernel<T> for ForceMatrices {
     }
 }
 
-/// P_μ(x) ← P_μ(x) + ε (1 + (1/12) ∇*_μ ∇_μ) F_μ(x): the force of the Zeuthen flow (Ramos and Sint 2016), with
+/// Adds the force of the Zeuthen flow (Ramos and Sint 2016) to the momenta: P_μ(x) ← P_μ(x) + ε (1 + (1/12) ∇*_μ ∇_μ)
+/// F_μ(x), with
 ///
 /// ∇*_μ ∇_μ F_μ(x) = U_μ(x) F_μ(x+μ̂) U†_μ(x) + U†_μ(x−μ̂) F_μ(x−μ̂) U_μ(x−μ̂) − 2 F_μ(x),
 ///
@@ -256,15 +258,15 @@ unsafe impl<T: Element> Kernel<T> for ForceMatrices {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ZeuthenForce {
-    /// U on the even and on the odd sites of the bordered lattice.
+    /// Links U that start at the even and at the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
-    /// F on the even and on the odd sites of the bordered lattice.
+    /// Force F on the even and on the odd sites of the bordered lattice.
     pub forces: [ThinLinks; 2],
-    /// P on the sites of `parity`.
+    /// Momenta P of the links that start at the sites of `parity`.
     pub momenta: Momenta,
-    /// The lattice of links and forces.
+    /// Lattice of the links and of the force.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
     /// ε
     pub step: f64,
@@ -293,19 +295,20 @@ unsafe impl<T: Element> Kernel<T> for ZeuthenForce {
     }
 }
 
-/// Σ Re tr L over the closed paths L that start at the sites of one parity.
+/// Sum of Re tr L over the closed paths L that start at the sites of one parity.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Loop {
-    /// U on the even and on the odd sites of the bordered lattice.
+    /// Links U that start at the even and at the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
     /// Lattice of the links.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
-    /// Steps of a path, four bits each, the first in the lowest bits: twice the direction, plus one for a step backward.
+    /// Steps of the path, four bits each, the first step in the lowest bits. A step is twice the direction, plus one
+    /// for a step backward.
     pub steps: u32,
-    /// Number of steps.
+    /// Number of steps of the path.
     pub length: u32,
 }
 // SAFETY: reads only.
@@ -330,16 +333,17 @@ unsafe impl<T: Element> Reduction<T> for Loop {
     }
 }
 
-/// Sums over the sites of one parity of −Σ_{i<j} tr F_ij², −Σ_i tr F_it² and −tr (F_xy F_zt + F_xz F_ty + F_xt F_yz). F is the
-/// clover-leaf field strength, the traceless anti-Hermitian part of the four plaquettes around a site, divided by 4.
+/// Sums over the sites of one parity: −Σ_{i<j} tr F_ij², −Σ_i tr F_it² and −tr (F_xy F_zt + F_xz F_ty + F_xt F_yz). F
+/// is the clover-leaf field strength: a quarter of the traceless anti-Hermitian part of the sum of the four plaquettes
+/// around a site.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct FieldStrength {
-    /// U on the even and on the odd sites of the bordered lattice.
+    /// Links U that start at the even and at the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
     /// Lattice of the links.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
 }
 
@@ -348,7 +352,7 @@ impl FieldStrength {
     #[inline(always)]
     unsafe fn leaves<T: Element>(&self, paths: &Paths, x: Site, mu: u32, nu: u32) -> AntiHermitian<T> {
         let mut sum = Su3::<T>::ZERO;
-        // The leaves go around by μ, ν; ν, −μ; −μ, −ν; −ν, μ.
+        // The four leaves turn through the directions μ, ν; ν, −μ; −μ, −ν; −ν, μ.
         let mut leaf = 0;
         while leaf < 4 {
             let along = (if leaf & 1 == 0 { mu } else { nu }, leaf < 2);
@@ -371,8 +375,8 @@ unsafe impl<T: Element> Reduction<T> for FieldStrength {
         let paths = Paths { links: self.links, geometry: self.lattice.geometry };
         let x = self.lattice.site_for::<T>(i, self.parity);
         let [mut space, mut time, mut charge] = [T::ZERO; 3];
-        // The pairs of planes are xy and zt, xz and ty, xt and yz: x with each of the other directions, and the two that follow
-        // it cyclically.
+        // The pairs of planes are xy and zt, xz and ty, xt and yz. The first plane of a pair contains x and a direction
+        // ν; the second contains the two directions that follow ν cyclically.
         let next = |mu: u32| if mu == 3 { 1 } else { mu + 1 };
         let mut nu = 1;
         while nu <= 3 {
@@ -380,7 +384,7 @@ unsafe impl<T: Element> Reduction<T> for FieldStrength {
             let (first, second) =
                 unsafe { (self.leaves::<T>(&paths, x, 0, nu), self.leaves::<T>(&paths, x, rho, sigma)) };
             let (a, b) = (first.norm2(), second.norm2());
-            // Of the first planes only xt is temporal.
+            // Of the first planes of the pairs, only xt contains t.
             (space, time) = if nu == 3 { (space + b, time + a) } else { (space + a, time + b) };
             charge = charge + first.dot(second);
             nu += 1;
@@ -393,20 +397,20 @@ unsafe impl<T: Element> Reduction<T> for FieldStrength {
     }
 }
 
-/// Product of the local links in t that start at t = 0, for one parity of sites; call `i` writes the matrix of site `i` of the
-/// first time slice.
+/// Product of the local links in t along the lines that start at t = 0, for the sites of one parity. Call `i` writes
+/// the matrix of site `i` of the first time slice.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct TemporalLine {
-    /// U on the even and on the odd sites of the bordered lattice.
+    /// Links U that start at the even and at the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
     /// Lattice of the links.
     pub lattice: Bordered,
-    /// The local lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
     /// The products, `[site][row][column]`, for the sites of `parity` in the first time slice.
     pub out: HostArray,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
     /// Number of local sites in t.
     pub length: u32,
@@ -435,7 +439,7 @@ impl<F: crate::format::LaneFormat<V>, V> crate::format::LaneFormat<V> for Improv
 
 crate::kernels! { FAMILY = "gauge_force";
     kernel WILSON_FORCE "wilson_force": [GaugeForce, in lanes] => force_precisions;
-    // In double precision the sum, the path, the next link and a product need 144 registers, so that this kernel spills a
+    // In double precision, the sum, the path, the next link and a product need 144 registers, so this kernel spills a
     // little.
     setup SYMANZIK_FORCE_DOUBLE "symanzik_force": [GaugeForce as ImprovedAction, in lanes] => double_force;
     kernel SYMANZIK_FORCE_SINGLE "symanzik_force": [GaugeForce as ImprovedAction, in lanes] => single_forces;

@@ -28,16 +28,17 @@ pub struct Ghosts {
     blocks: Blocks,
 }
 
-/// Returns the number of sites of a zone of `layers` layers with `face` sites each, in units of [`PADDING`].
+/// Returns the size of a zone of `layers` layers with `face` sites each, in units of [`PADDING`] sites, rounded up.
 pub const fn zone_steps(face: u32, layers: u32) -> u32 {
     (face * layers).div_ceil(PADDING as u32)
 }
 
 impl Ghosts {
-    /// Placeholder without zones, for arguments that are not used.
+    /// Placeholder without zones, for kernels that do not use ghost zones.
     pub const NONE: Ghosts = Self::closed(0, Blocks::NONE);
-    /// Creates zones of `steps[μ]` times [`PADDING`] sites for the directions μ whose bits are set in `cut`. `zones[μ][0]` is
-    /// the address of the zone before the first sites, and `zones[μ][1]` that of the zone after the last sites.
+    /// Creates zones of `steps[μ]` times [`PADDING`] sites for each right-hand side, for the directions μ whose bits
+    /// are set in `cut`. `zones[μ][0]` is the address of the zone before the first sites of direction μ, and
+    /// `zones[μ][1]` that of the zone after the last sites.
     ///
     /// # Safety
     /// The zones stay at the given addresses while a kernel runs that holds the view or a copy of it. They have all sites and
@@ -45,7 +46,7 @@ impl Ghosts {
     pub unsafe fn new(zones: [[*mut u8; 2]; 4], steps: [u32; 4], cut: u32, blocks: Blocks) -> Self {
         Ghosts { zones: zones.map(|ends| ends.map(Global)), steps, cut, open: 1, blocks }
     }
-    /// Creates boundaries outside the ends of blocks at which fields are zero, for the directions whose bits are set in `cut`.
+    /// Creates boundaries at which fields are zero outside the blocks, for the directions whose bits are set in `cut`.
     pub const fn closed(cut: u32, blocks: Blocks) -> Self {
         let nowhere = [Global(core::ptr::null_mut()); 2];
         Ghosts { zones: [nowhere; 4], steps: [0; 4], cut, open: 0, blocks }
@@ -55,7 +56,8 @@ impl Ghosts {
     pub fn is_cut(&self, mu: usize) -> bool {
         self.cut >> mu & 1 != 0
     }
-    /// Returns the zone at one end of direction `mu` as a field.
+    /// Returns the zone at one end of direction `mu` as a field: after the last sites if `forward`, else before the
+    /// first.
     ///
     /// # Safety
     /// The zone holds whole sites, not half spinors.
@@ -67,7 +69,7 @@ impl Ghosts {
     fn zone(&self, mu: usize, forward: bool) -> Global {
         if forward { self.zones[mu][1] } else { self.zones[mu][0] }
     }
-    /// Returns the tile that holds site `f` of a zone of half spinors, and the site's place in it.
+    /// Returns the tile that holds site `f` of a zone of half spinors, and the place of the site in the tile.
     ///
     /// # Safety
     /// The zone holds half spinors, and that site.
@@ -111,7 +113,8 @@ pub trait ColourGhosts: Copy {
     ) -> (Field, u32);
 }
 
-/// No ghost zones: the local lattice is the whole lattice, or hops that leave it are omitted.
+/// Source for kernels without ghost zones: either the local lattice is the whole lattice, or hops that leave it are
+/// omitted.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct NoGhosts;
@@ -147,8 +150,8 @@ impl ColourGhosts for NoGhosts {
 }
 
 impl SpinorGhosts for Ghosts {
-    // Branches separate the hops. Without this function, links and spinors of all hops would stay in registers until the last
-    // hop.
+    // Branches separate the hops. Without `black_box`, links and spinors of all hops would stay in registers until the
+    // last hop.
     #[inline(always)]
     fn black_box<P: NumberFormat>(&self, sum: DiracSpinor<P::Real>) -> DiracSpinor<P::Real> {
         sum.map(|z| complex(z.re.black_box(), z.im.black_box()))
@@ -190,7 +193,7 @@ impl ColourGhosts for Ghosts {
         let (local, ghost) = (neighbours.at(mu, forward), neighbours.ghost_index(mu, out));
         // SAFETY: an operator on colour vectors is given zones of colour vectors.
         let zone = unsafe { self.field(mu, forward) };
-        // This selects between addresses and not between branches.
+        // The condition selects an address; it does not become a branch.
         if out == 0 { (*input, local) } else { (zone, ghost) }
     }
 }

@@ -9,13 +9,15 @@ use crate::storage::SiteFormat;
 #[cfg(target_arch = "nvptx64")]
 use crate::{algebra::Complex, storage::SiteValue};
 
-/// [`Gram`] of at most 16 vectors x and 16 vectors y. On a GPU, tensor cores compute it in double precision: for four sites and
-/// one component at a time, a warp multiplies all y with all x*, so that each vector is read once.
+/// Inner products of [`Gram`] for at most 16 vectors x and 16 vectors y. On a GPU, tensor cores compute them in double
+/// precision: for four sites and one component at a time, a warp multiplies all y by all x*, so that each vector is
+/// read once.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct GramOfWarps(pub Gram);
 impl GramOfWarps {
-    /// Maximum number of vectors x, and of vectors y. It is the size of a warp's product for any number of vectors.
+    /// Maximum number of vectors x, and maximum number of vectors y. A warp computes a product of this size for any
+    /// number of vectors.
     pub const MOST: usize = 16;
 }
 // SAFETY: as for Gram.
@@ -43,7 +45,7 @@ unsafe impl<F: SiteFormat> crate::device::WarpSum<F> for GramOfWarps {
         let Gram { x, y, last_x, last_y, .. } = &self.0;
         let (row, site) = (lane / 4, lane % 4);
         let [first_x, first_y] = [4 * (row / 2) + row % 2, 2 * row];
-        // `re` and `im` are the real and imaginary parts of the two blocks of columns.
+        // `re` and `im` are the real and imaginary parts of the sums for the two blocks of vectors x.
         let [a, b, c, d, e, f, g, h, j, k, l, m, o, p, q, r] = sums;
         let (mut re, mut im) = ([[a, e, c, g], [j, o, l, q]], [[b, f, d, h], [k, p, m, r]]);
         let mut step = 0;

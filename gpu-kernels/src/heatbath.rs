@@ -32,8 +32,8 @@ const ATTEMPTS: u32 = 256;
 /// Limit of α below which the Haar measure is the better proposal.
 const SMALL: f64 = 0.86;
 
-/// Draws b_0 and δ = 1 − b_0 with the density √(1 − b_0²) exp(α b_0), α ≥ 0, and returns them with the number of proposals;
-/// `None` after `ATTEMPTS` proposals, which in practice means that α is NaN.
+/// Draws b_0 and δ = 1 − b_0 with the density √(1 − b_0²) exp(α b_0), α ≥ 0. Returns both with the number of proposals,
+/// or `None` after `ATTEMPTS` proposals, which in practice means that α is NaN.
 #[inline(always)]
 pub fn sample(alpha: f64, random: &mut Philox) -> Option<([f64; 2], u32)> {
     let mut attempt = 0;
@@ -42,7 +42,7 @@ pub fn sample(alpha: f64, random: &mut Philox) -> Option<([f64; 2], u32)> {
         let ([u, v], [angle, accept]) = (random.uniform_pair(), random.uniform_pair());
         let [_, cos] = sin_cos_turns(angle);
         if alpha < SMALL {
-            // b is a coordinate of a point that is uniformly distributed in the unit disc.
+            // b is a coordinate of a point with a uniform distribution in the unit disc.
             let b = sqrt(u) * cos;
             if ln(accept) <= alpha * (b - 1.0) {
                 return Some(([b, 1.0 - b], attempt));
@@ -66,7 +66,8 @@ fn heat(w: Quaternion, beta_third: f64, random: &mut Philox) -> Quaternion {
     let [height, turn] = random.uniform_pair();
     let (up, radius) = (Real::mul_add(2.0, height, -1.0), sqrt(delta * (2.0 - delta)));
     let ([sin, cos], across) = (sin_cos_turns(turn), radius * sqrt(Real::mul_add(-up, up, 1.0)));
-    // If the staples cancel, b alone is uniformly distributed over the group, whatever ŵ is.
+    // If the staples cancel, the quaternion of b is uniformly distributed over the group, and so is its product with
+    // any ŵ†.
     product([b, across * cos, across * sin, radius * up], largest_trace(w))
 }
 /// Draws the heat bath of a subgroup at the sites of a group, one site after the other, because the number of proposals differs
@@ -90,7 +91,7 @@ fn reflect<T: Real>(w: Quaternion<T>) -> Quaternion<T> {
     let square = dot(w, w);
     let inverse = T::ONE.over(square);
     let along = T::from_f64(-2.0) * w[0] * inverse;
-    // Returns 1 if the staples cancel.
+    // If the staples cancel, w is 0 and the result is 1.
     [
         square.where_positive((-along).mul_add(w[0], -T::ONE), T::ONE),
         square.where_positive(along * w[1], T::ZERO),
@@ -102,7 +103,8 @@ fn reflect<T: Real>(w: Quaternion<T>) -> Quaternion<T> {
 /// Maximum number of sites whose double-precision numbers a value holds.
 const MOST_NUMBERS: usize = if cfg!(target_arch = "nvptx64") { 1 } else { 8 };
 
-/// Applies one heat-bath hit to a link with the sum of its staples, with a random stream for each site that `T` holds.
+/// Returns the link u after one heat-bath hit with the sum of its staples. `random` has a random stream for each site
+/// that `T` holds.
 #[inline(always)]
 pub fn heatbath<T: Real, const N: usize>(u: Su3<T>, staples: Su3<T>, beta: f64, random: &mut [Philox; N]) -> Su3<T> {
     let (mut u, mut m, third) = (u, u * staples, beta / 3.0);
@@ -110,7 +112,7 @@ pub fn heatbath<T: Real, const N: usize>(u: Su3<T>, staples: Su3<T>, beta: f64, 
     u.unitarised()
 }
 
-/// Applies one over-relaxation hit to a link with the sum of its staples.
+/// Returns the link u after one over-relaxation hit with the sum of its staples.
 #[inline(always)]
 pub fn overrelax<T: Real>(u: Su3<T>, staples: Su3<T>) -> Su3<T> {
     let (mut u, mut m) = (u, u * staples);
@@ -118,15 +120,15 @@ pub fn overrelax<T: Real>(u: Su3<T>, staples: Su3<T>) -> Su3<T> {
     u.unitarised()
 }
 
-/// Links of one direction at the sites of one parity, with the links of their staples.
+/// Links of one direction at the sites of one parity, with the links that form their staples.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Sublattice {
-    /// The links that start at even and at odd sites of the bordered lattice.
+    /// Links that start at the even and at the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
     /// Lattice of the links.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
     /// μ
     pub mu: u32,
@@ -146,7 +148,7 @@ impl Sublattice {
     fn neighbour(&self, x: &Site, mu: u32, forward: bool) -> u32 {
         self.lattice.geometry.neighbour(x, mu as usize, forward)
     }
-    /// A = Σ_{ν≠μ} U_ν(x+μ̂) U†_μ(x+ν̂) U†_ν(x) + U†_ν(x+μ̂−ν̂) U†_μ(x−ν̂) U_ν(x−ν̂)
+    /// Returns the sum of the staples, A = Σ_{ν≠μ} U_ν(x+μ̂) U†_μ(x+ν̂) U†_ν(x) + U†_ν(x+μ̂−ν̂) U†_μ(x−ν̂) U_ν(x−ν̂).
     ///
     /// # Safety
     /// The site exists.
@@ -177,9 +179,9 @@ impl Sublattice {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Heatbath {
-    /// The links to change.
+    /// Links to change.
     pub at: Sublattice,
-    /// The local lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
     /// Position of the local lattice in the whole lattice.
     pub position: Position,
@@ -187,7 +189,7 @@ pub struct Heatbath {
     pub beta: f64,
     /// Seed of the random numbers.
     pub seed: u64,
-    /// Number of this pass over the lattice; equal numbers give equal random numbers.
+    /// Number of this pass over the lattice. Equal numbers give equal random numbers.
     pub pass: u32,
 }
 // SAFETY: call i writes U_μ of the local lattice's site i only; the staples hold no other link of this parity and direction.
@@ -216,7 +218,7 @@ unsafe impl<T: Element> Kernel<T> for Heatbath {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Overrelax {
-    /// The links to change.
+    /// Links to change.
     pub at: Sublattice,
 }
 // SAFETY: as for `Heatbath`.

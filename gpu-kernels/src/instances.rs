@@ -3,7 +3,7 @@ use crate::format::Format;
 use crate::multi_rhs::Variant;
 use core::marker::PhantomData;
 
-/// One compiled instance of a kernel.
+/// Compiled instance of a kernel in one format.
 #[derive(Clone, Copy, Debug)]
 pub struct Instance {
     /// Name of the entry point in PTX: the name of the kernel with the suffix of the format.
@@ -14,38 +14,39 @@ pub struct Instance {
     pub module: &'static str,
     /// Whether the kernel is in a hot loop, and therefore may not spill, use local memory or use generic loads.
     pub hot: bool,
-    /// Number of warps that compute a call together, for a [`WarpKernel`](crate::warp::WarpKernel).
+    /// Number of warps that compute a call together if the kernel is a [`WarpKernel`](crate::warp::WarpKernel), else
+    /// `None`.
     pub warps: Option<u32>,
-    /// Launch parameters of the sum, for a reduction.
+    /// Launch parameters of the sum if the kernel is a reduction, else `None`.
     pub sum: Option<Sum>,
-    /// Further rhs blockings for which the kernel is compiled for GPUs.
+    /// Variants of the kernel for GPUs with other blockings of right-hand sides.
     pub variants: &'static [Variant],
-    /// Functions of the instance on the CPU.
+    /// Functions that run the instance on the CPU.
     #[cfg(all(feature = "cpu", not(test)))]
     pub cpu: crate::cpu::Functions,
 }
 
-/// Properties of a [`Reduction`](crate::Reduction) that a launch needs; they are constants of the trait.
+/// Properties of a [`Reduction`](crate::Reduction) that a launch needs; they are the constants of the trait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sum {
-    /// Number of values that are summed.
+    /// Number of values that are summed for each right-hand side.
     pub values: usize,
     /// Number of threads per block.
     pub threads: u32,
     /// Maximum number of blocks per right-hand side.
     pub blocks: u32,
-    /// Whether a thread may sum several sites.
+    /// Whether a thread may sum over several sites.
     pub loops: bool,
     /// Whether a warp sums all right-hand sides of its sites.
     pub warps: bool,
 }
 
 impl Sum {
-    /// Returns `None`, for kernels without sums.
+    /// Returns `None`, because the kernel `K` has no sums.
     pub const fn none<F, K: crate::Kernel<F>>() -> Option<Self> {
         None
     }
-    /// Returns the properties of a reduction.
+    /// Returns the properties of the reduction `K`.
     pub const fn of<F, K: crate::Reduction<F>>() -> Self {
         use crate::Values;
         let (values, threads) = (<K::Values as Values>::COUNT, K::THREADS);
@@ -54,10 +55,10 @@ impl Sum {
     }
 }
 
-/// Maximum number of values that a reduction sums.
+/// Maximum number of values that a reduction sums for each right-hand side.
 pub const MOST_VALUES: usize = 16;
 
-/// Table of a kernel in all its formats.
+/// Table of the instances of a kernel in all its formats.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
     /// Name of the kernel.
@@ -71,9 +72,9 @@ pub struct Table {
 /// Format for which a kernel is compiled if certain cargo features are on.
 #[derive(Clone, Copy, Debug)]
 pub struct PossibleFormat {
-    /// The format.
+    /// Format of the instance.
     pub format: Format,
-    /// Cargo features that the format needs, and whether each is on in this build.
+    /// Cargo features that the format needs, each with whether it is on in this build.
     pub features: &'static [(&'static str, bool)],
 }
 
@@ -82,38 +83,38 @@ impl Table {
     pub fn instances(&self) -> impl Iterator<Item = &'static Instance> + use<> {
         self.lists.iter().copied().flatten()
     }
-    /// Returns the instance for `format`, if this build contains it.
+    /// Returns the instance for `format`, or `None` if this build does not contain it.
     pub fn instance(&self, format: Format) -> Option<&'static Instance> {
         self.instances().find(|instance| instance.format == format)
     }
-    /// Returns the cargo features that are missing for an instance of `format`. There are none if the instance exists, or if no
-    /// feature provides it.
+    /// Returns the cargo features that are missing for an instance of `format`. The list is empty if the instance
+    /// exists, or if no feature provides it.
     pub fn missing_features(&self, format: Format) -> impl Iterator<Item = &'static str> + use<> {
         let possible = self.all.iter().copied().flatten().find(move |possible| possible.format == format);
         possible.into_iter().flat_map(|possible| possible.features).filter(|(_, on)| !on).map(|(feature, _)| *feature)
     }
 }
 
-/// Kernel with arguments `A`, in all its formats.
+/// Table of a kernel with arguments of type `A`, in all its formats.
 #[derive(Debug)]
 pub struct Instances<A>(pub &'static Table, pub(crate) PhantomData<fn(&A)>);
-/// Reduction with arguments `A`, in all its formats.
+/// Table of a reduction with arguments of type `A`, in all its formats.
 #[derive(Debug)]
 pub struct SumInstances<A>(pub &'static Table, pub(crate) PhantomData<fn(&A)>);
 
-/// Kernels of one source file. They are compiled to PTX together, and apart from those of other files.
+/// Kernels of one source file. They are compiled to PTX together, and separately from those of other files.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
-    /// Name of the source file.
+    /// Name of the source file, without extension.
     pub name: &'static str,
     /// Kernels of the file.
     pub tables: &'static [&'static Table],
-    /// Architectures, such as `sm_90`, for whose own instructions the kernels are also compiled. Each has a PTX beside that for
-    /// [`OLDEST_ARCHITECTURE`]; the name of the architecture is a cargo feature of the source.
+    /// Architectures, such as `sm_90`, for which the kernels are compiled in addition to [`OLDEST_ARCHITECTURE`], to
+    /// use the instructions of the architecture. The name of the architecture is a cargo feature of the source.
     pub also_for: &'static [&'static str],
 }
 
-/// Oldest architecture of GPUs on which kernels run. Every family has PTX for it.
+/// Oldest GPU architecture on which kernels run. Every family has PTX for this architecture.
 pub const OLDEST_ARCHITECTURE: &str = "sm_80";
 
 impl Family {
@@ -123,23 +124,24 @@ impl Family {
     }
 }
 
-/// Entry point in PTX.
+/// Entry point of a kernel in PTX.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryPoint {
     /// Name of the entry point.
     pub name: &'static str,
     /// PTX module that contains the entry point.
     pub module: &'static str,
-    /// Whether the kernel is hot, as in [`Instance::hot`].
+    /// Whether the kernel is in a hot loop, as in [`Instance::hot`].
     pub hot: bool,
     /// Whether this entry point is one of [`Instance::variants`].
     pub variant: bool,
-    /// Whether several warps compute a call together.
+    /// Whether several warps compute a call of the kernel together.
     pub parts: bool,
 }
 
 impl Instance {
-    /// Returns the entry point for one right-hand side in a thread, then the variants.
+    /// Returns the entry points of the instance: first the one for one right-hand side in a thread, then those of the
+    /// variants.
     pub fn entry_points(&self) -> impl Iterator<Item = EntryPoint> + use<> {
         let Instance { name, module, hot, variants, warps, .. } = *self;
         let one = EntryPoint { name, module, hot, variant: false, parts: warps.is_some_and(|together| together > 1) };
@@ -176,13 +178,13 @@ macro_rules! kernels {
             #[doc = $crate::kernels!(@doc $kernel)]
             pub static $handle: $crate::kernels!(@handle $kind $kernel) =
                 $crate::kernels!(@wrap $kind)(&$handle::TABLE, core::marker::PhantomData);
-            // Each kernel has a module of its own. The compiler works on modules in parallel, and skips modules that an edit
-            // leaves unchanged.
+            // Each kernel has a module of its own, because the compiler works on modules in parallel and skips modules
+            // that an edit leaves unchanged.
             #[allow(non_snake_case)]
             mod $handle {
                 #[allow(unused_imports, reason = "formats and kernels name some")]
                 use super::*;
-                // This is a static and not a constant, so that its functions are compiled in this crate only.
+                // The table is a static and not a constant, so that its functions are compiled in this crate only.
                 pub static TABLE: $crate::Table = $crate::Table {
                     name: $name,
                     lists: &[$($list! { instances $kind $source $name $kernel [$($($blocking $rhs)*)?] }),+],
@@ -307,7 +309,8 @@ macro_rules! kernels {
         ///
         /// # Safety
         /// The contract of [`Kernel::site`](crate::Kernel::site) holds.
-        // Both ends are compiled by the same compiler from the same source, so that the layout of the arguments agrees.
+        // The same compiler compiles the host code and the kernels from the same source, so the layout of the arguments
+        // agrees.
         #[allow(improper_ctypes_definitions)]
         #[unsafe(export_name = $name)]
         pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32) {

@@ -1,7 +1,7 @@
 //! Traits of kernels: a kernel is a plain struct, its arguments, and a function of one site that is generic over formats.
 use crate::lattice::MOST_LANES;
 
-/// Kernel that does independent work for every site index in `0..n` and every right-hand side, in format `F`.
+/// Kernel in format `F` that does independent work for every site index in `0..n` and every right-hand side.
 ///
 /// # Safety
 /// `site(i, rhs)` may be called for all sites and right-hand sides at once, from different threads. An implementation of the
@@ -34,7 +34,8 @@ pub unsafe trait Kernel<F>: Copy + Send + Sync + 'static {
     }
 }
 
-/// Kernel that also returns numbers to be summed over all sites, separately for every right-hand side.
+/// Kernel in format `F` that also returns numbers, which are summed over all sites separately for every right-hand
+/// side.
 ///
 /// # Safety
 /// The contract of [`Kernel`] holds.
@@ -76,7 +77,7 @@ pub unsafe trait Reduction<F>: Copy + Send + Sync + 'static {
     }
 }
 
-/// A few numbers that are summed together.
+/// Type of the numbers that a reduction sums: a small array.
 pub trait Values: Copy + Send + Sync + 'static {
     /// Number of values.
     const COUNT: usize;

@@ -5,7 +5,7 @@ use crate::per_rhs::ComplexPerRhs;
 use crate::storage::{SiteFormat, SiteValue};
 use crate::{Kernel, Reduction};
 
-/// (x_k, y) for four vectors x_k: real and imaginary parts, one after the other.
+/// Inner products (x_k, y) of four vectors x_k with y: for each k, the real and the imaginary part.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct MultiDot {
@@ -34,8 +34,9 @@ unsafe impl<F: SiteFormat> Reduction<F> for MultiDot {
     }
 }
 
-/// Inner products (x_a, x_b), a ≤ b, of a few vectors, in groups of four a for one b. Right-hand side g N + j of the launch
-/// computes group g for right-hand side j of the vectors. Groups are numbered through all b, and for each b through its a.
+/// Inner products (x_a, x_b), a ≤ b, of a few vectors, in groups of four values of a for one b. Right-hand side g N + j
+/// of the launch computes group g for right-hand side j of the vectors. The groups of b = 0 come first, then those of b
+/// = 1, and so on; for each b, they are in the order of a.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct MultiGram {
@@ -43,12 +44,12 @@ pub struct MultiGram {
     pub x: [Field; MultiGram::MOST],
     /// N
     pub nrhs: Divisor,
-    /// Number of the group of the first right-hand side of the launch.
+    /// Index of the group of the first right-hand side of the launch.
     pub first: u32,
 }
 
 impl MultiGram {
-    /// Maximum number of vectors.
+    /// Maximum number of vectors x_k.
     pub const MOST: usize = 12;
 
     /// Returns b and the first a of a group.
@@ -64,7 +65,7 @@ impl MultiGram {
     #[inline(always)]
     fn vector(&self, k: u32) -> Field {
         let mut x = self.x[0];
-        // Comparisons replace an index, which would put the arguments into local memory of a GPU.
+        // Comparisons replace indexing, because indexing would put the arguments into the local memory of a GPU.
         macro_rules! choose {
             ($($k:literal)*) => {$(
                 if k == $k {
@@ -98,7 +99,7 @@ unsafe impl<F: SiteFormat> Reduction<F> for MultiGram {
     }
 }
 
-/// y ← y + Σ_k a_k x_k with four vectors x_k.
+/// Kernel that computes y ← y + Σ_k a_k x_k with four vectors x_k.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct MultiAxpy {

@@ -11,7 +11,7 @@ pub mod lanes;
 use crate::algebra::Real;
 use crate::storage::Element;
 
-/// Divisor that is fixed when the kernel is launched, so that a division needs no division instruction.
+/// Divisor that is fixed when the kernel is launched. Division by it needs no division instruction.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Divisor {
@@ -100,16 +100,16 @@ impl Columns {
     }
 }
 
-/// Flag of a local lattice whose last sites in t are the last ones of the whole lattice.
+/// Flag for a local lattice that contains the last time slice of the whole lattice.
 pub const UPPER_END: u32 = 1;
-/// Flag of a local lattice whose first sites in t are the first ones of the whole lattice.
+/// Flag for a local lattice that contains the first time slice of the whole lattice.
 pub const LOWER_END: u32 = 2;
 /// Flag of sites in lane order, which exists on a CPU only.
 const LANE_ORDER: u32 = 4;
 /// Position of the first of the four bits for directions with an odd half.
 const ODD_HALVES: u32 = 3;
 
-/// Maximum number of sites that a CPU computes at once.
+/// Maximum number of sites that a CPU computes together.
 pub const MOST_LANES: u32 = 16;
 
 /// Truth value for each site of a group, or for one site: bit j for site j.
@@ -117,14 +117,14 @@ pub const MOST_LANES: u32 = 16;
 pub struct Where(u32);
 
 impl Where {
-    /// The condition is false for all sites.
+    /// Truth value that is false for all sites.
     pub const NOWHERE: Where = Where(0);
     /// Creates the truth value for a single site.
     #[inline(always)]
     const fn one(is: bool) -> Self {
         Where(is as u32)
     }
-    /// Returns whether the condition is true for the only site, or for any site of the group.
+    /// Returns whether the truth value is true for the single site, or for any site of the group.
     #[inline(always)]
     pub const fn any(self) -> bool {
         self.0 != 0
@@ -141,7 +141,7 @@ impl Where {
     }
 }
 
-/// Returns whether an index is that of the first site, or of the first group.
+/// Returns whether an index is that of the first site or of the first group.
 #[inline(always)]
 pub const fn is_first(index: u32) -> bool {
     #[cfg(not(target_arch = "nvptx64"))]
@@ -149,8 +149,8 @@ pub const fn is_first(index: u32) -> bool {
     index == 0
 }
 
-/// Returns the index of part number `part` of a group if numbers of `T` hold fewer sites than the group has; otherwise returns
-/// `index`.
+/// Returns the index of part `part` of a group, if numbers of type `T` hold fewer sites than the group has. Otherwise
+/// returns `index`.
 #[inline(always)]
 pub fn part_of_group<T: Real>(index: u32, part: usize) -> u32 {
     #[cfg(not(target_arch = "nvptx64"))]
@@ -162,7 +162,7 @@ pub fn part_of_group<T: Real>(index: u32, part: usize) -> u32 {
     }
 }
 
-/// Site of a given parity, or a group of such sites.
+/// Site of one parity, or a group of such sites.
 #[derive(Clone, Copy, Debug)]
 pub struct Site {
     /// Checkerboard index of the site.
@@ -233,12 +233,14 @@ impl Geometry {
     pub const fn new(extents: [u32; 4]) -> Self {
         Self::part(extents, UPPER_END | LOWER_END)
     }
-    /// Creates a part of a larger lattice. `ends` contains [`UPPER_END`] and [`LOWER_END`] if the part has these ends.
+    /// Creates a part of a larger lattice. `ends` contains [`UPPER_END`] if the part has the last time slice, and
+    /// [`LOWER_END`] if it has the first.
     pub const fn part([x, y, z, t]: [u32; 4], ends: u32) -> Self {
         let columns = Columns::new([x, y, z, t]);
         Geometry { half_x: Divisor::new(x / 2), y: Divisor::new(y), z: Divisor::new(z), t, ends, columns }
     }
-    /// Returns the lattice with its sites in lane order if its extents are even. Only kernels on a CPU support this order.
+    /// Returns the lattice with its sites in lane order if its extents are even; otherwise returns it unchanged. Only
+    /// kernels on a CPU support this order.
     #[must_use]
     pub fn in_lane_order(self) -> Self {
         let size = self.size();
@@ -253,8 +255,8 @@ impl Geometry {
     pub const fn is_in_lane_order(&self) -> bool {
         cfg!(not(target_arch = "nvptx64")) && self.ends & LANE_ORDER != 0
     }
-    /// Returns the number of sites that a kernel on a CPU may compute at once, starting at a multiple of this number: the size
-    /// of a group.
+    /// Returns the number of sites in a group: a kernel on a CPU may compute that many sites together, starting at a
+    /// multiple of the number.
     #[inline(always)]
     pub const fn group_sites(&self) -> u32 {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -309,13 +311,13 @@ impl Geometry {
             t: self.t >> (bits >> 3 & 1),
         }
     }
-    /// Returns the site of `parity` with checkerboard index `index`.
+    /// Returns the site of parity `parity` with the checkerboard index `index`.
     #[inline(always)]
     pub fn site(&self, index: u32, parity: u32) -> Site {
         self.site_or_group(index, parity, false)
     }
-    /// Returns the site of `parity` with index `index`, for kernels that compute with `T`. If `T` is a vector, the index is
-    /// that of a group.
+    /// Returns the site of parity `parity` with index `index`, for kernels that compute with numbers of type `T`. If
+    /// `T` is a vector, the index is that of a group.
     #[inline(always)]
     pub fn site_for<T: Element>(&self, index: u32, parity: u32) -> Site {
         self.site_or_group(index, parity, T::LANES > 1)
@@ -355,7 +357,8 @@ impl Geometry {
             return i;
         }
         let (row, half_x) = self.half_x.divide(i);
-        // Two rows each in y, z and t are consecutive. Pairs of rows in y, z and t of a column follow.
+        // Blocks of 2×2×2 rows in y, z and t are consecutive. The blocks of a column follow, first in y, then in z,
+        // then in t.
         let (dy, dz, dt) = (row & 1, (row >> 1) & 1, (row >> 2) & 1);
         let (rest, y) = self.columns.y.divide(row >> 3);
         let (rest, z) = self.columns.z.divide(rest);
@@ -398,11 +401,11 @@ impl Geometry {
         let (turn, shift) = (0, 0);
         Along { here, extent, stride, turn, shift }
     }
-    /// Returns the checkerboard index of the neighbour one step forward (`true`) or backward in direction `mu`, which has the
-    /// other parity. `mu` and `forward` are constants after inlining.
+    /// Returns the checkerboard index of the neighbour one step forward (if `forward`) or backward in direction `mu`.
+    /// The neighbour has the other parity. `mu` and `forward` are constants after inlining.
     #[inline(always)]
     pub fn neighbour(&self, s: &Site, mu: usize, forward: bool) -> u32 {
-        // A GPU makes no copy of the site, which would be in memory.
+        // The copy is made on a CPU only. On a GPU it would be in memory.
         #[cfg(not(target_arch = "nvptx64"))]
         let s = &self.at_first_place(s);
         let along = self.along(s, mu);
@@ -419,10 +422,10 @@ impl Geometry {
         };
         if moves { moved } else { s.index }
     }
-    /// Returns the checkerboard index of the neighbour three steps forward (`true`) or backward in direction `mu`.
+    /// Returns the checkerboard index of the site three steps forward (if `forward`) or backward in direction `mu`.
     #[inline(always)]
     pub fn third_neighbour(&self, s: &Site, mu: usize, forward: bool) -> u32 {
-        // A GPU makes no copy of the site, which would be in memory.
+        // The copy is made on a CPU only. On a GPU it would be in memory.
         #[cfg(not(target_arch = "nvptx64"))]
         let s = &self.at_first_place(s);
         let along = self.along(s, mu);
@@ -435,10 +438,11 @@ impl Geometry {
         } else {
             1
         };
-        // On the smallest lattices three steps go around once, or twice in x if its extent is halved.
+        // On the smallest lattices, `steps` may be as large as `extent`, or in x twice as large. Each turn around the
+        // lattice subtracts `extent`.
         let once = if steps >= extent { steps - extent } else { steps };
         let rest = if once >= extent { once - extent } else { once };
-        // They go around three times if half of the lattice is one site.
+        // If half of the lattice is one site, `steps` may be three times `extent`.
         #[cfg(not(target_arch = "nvptx64"))]
         let rest = if rest >= extent { rest - extent } else { rest };
         let to = if forward {
@@ -450,11 +454,11 @@ impl Geometry {
             here - rest
         };
         let moved = s.index.wrapping_add(to.wrapping_sub(here).wrapping_mul(stride));
-        // Going around an odd number of times changes the sub-lattice.
+        // The sub-lattice changes if the steps go around an odd number of times.
         let around = if forward { here + steps - to } else { to + steps - here };
         if turn == 0 || (around == 0 || around == 2 * extent) { moved } else { along.of_next(moved) }
     }
-    /// Returns the neighbours of a site that are one or three steps away.
+    /// Returns the neighbours of a site that are `STEPS` steps away, one or three.
     #[inline(always)]
     pub fn neighbours<'a, const STEPS: u32>(&'a self, site: &'a Site) -> Neighbours<'a, STEPS> {
         Neighbours {
@@ -473,20 +477,20 @@ impl Geometry {
     fn all_neighbours<const STEPS: u32>(&self, s: &Site) -> [[u32; 2]; 4] {
         [0, 1, 2, 3].map(|mu| [self.step::<STEPS>(s, mu, false), self.step::<STEPS>(s, mu, true)])
     }
-    /// Returns the number of a site among those of its parity in its layer across direction `mu`. Neighbours across the end of
-    /// the local lattice have the same number in their layers.
+    /// Returns the index of a site among the sites of its parity in its layer, where a layer has one value of the
+    /// coordinate `mu`. Neighbours across the end of the local lattice have the same index in their layers.
     #[inline(always)]
     pub fn face_index(&self, s: &Site, mu: usize) -> u32 {
         let (nx, ny, nz) = (self.half_x.get(), self.y.get(), self.z.get());
         match mu {
-            // Sites of one parity alternate in y, so that half of the index counts them.
+            // Sites of one parity alternate in y, so half of the lexicographic index in (y, z, t) counts them.
             0 => (s.y + ny * (s.z + nz * s.t)) >> 1,
             1 => s.half_x + nx * (s.z + nz * s.t),
             2 => s.half_x + nx * (s.y + ny * s.t),
             _ => s.half_x + nx * (s.y + ny * s.z),
         }
     }
-    /// Returns the number of sites of one parity in a layer across direction `mu`.
+    /// Returns the number of sites of one parity in a layer, where a layer has one value of the coordinate `mu`.
     #[inline(always)]
     pub fn face_sites(&self, mu: usize) -> u32 {
         let (nx, ny, nz) = (self.half_x.get(), self.y.get(), self.z.get());
@@ -497,8 +501,8 @@ impl Geometry {
             _ => nx * ny * nz,
         }
     }
-    /// Returns the checkerboard index of site number `f` of the layer in which coordinate `mu` is `c`. It is the inverse of
-    /// [`face_index`](Self::face_index).
+    /// Returns the checkerboard index of site `f` of the layer in which coordinate `mu` has the value `c`. The function
+    /// is the inverse of [`face_index`](Self::face_index).
     #[inline(always)]
     pub fn of_face(&self, f: u32, mu: usize, c: u32, parity: u32) -> u32 {
         let (nx, ny, nz) = (self.half_x.get(), self.y.get(), self.z.get());
@@ -539,8 +543,8 @@ impl Geometry {
         _ = parity;
         half_x + self.half_x.get() * (y + self.y.get() * (z + self.z.get() * t))
     }
-    /// Returns the number of layers by which `steps` steps in direction `mu` leave the local lattice, or 0 if they do not leave
-    /// it. The lattice has at least `steps` sites in that direction.
+    /// Returns the number of layers by which `steps` steps in direction `mu` leave the local lattice; 0 if they stay in
+    /// it. The lattice must have at least `steps` sites in this direction.
     #[inline(always)]
     pub fn layers_out(&self, s: &Site, mu: usize, forward: bool, steps: u32) -> u32 {
         let (here, extent) = match mu {
@@ -552,7 +556,7 @@ impl Geometry {
         let to_end = if forward { extent - 1 - here } else { here };
         steps.saturating_sub(to_end)
     }
-    /// Returns the sites at which a step in t crosses the end of the whole lattice.
+    /// Returns a truth value for each site of `s`: whether a step in t crosses the end of the whole lattice.
     #[inline(always)]
     pub fn crosses_end(&self, s: &Site, forward: bool) -> Where {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -561,7 +565,8 @@ impl Geometry {
         }
         Where::one(self.wraps(s, 3, forward) && self.has_end(forward))
     }
-    /// Returns the sites at which three steps in t cross the end of the whole lattice an odd number of times.
+    /// Returns a truth value for each site of `s`: whether three steps in t cross the end of the whole lattice an odd
+    /// number of times.
     #[inline(always)]
     pub fn crosses_end_in_three(&self, s: &Site, forward: bool) -> Where {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -579,8 +584,8 @@ impl Geometry {
     fn has_end(&self, forward: bool) -> bool {
         self.ends & (if forward { UPPER_END } else { LOWER_END }) != 0
     }
-    /// Returns whether a step in direction `mu` leaves the local lattice. With periodic boundaries it returns at the opposite
-    /// end.
+    /// Returns whether a step in direction `mu` leaves the local lattice. With periodic boundaries, such a step returns
+    /// at the opposite end.
     #[inline(always)]
     pub fn wraps(&self, s: &Site, mu: usize, forward: bool) -> bool {
         let (here, extent) = match mu {
@@ -593,8 +598,9 @@ impl Geometry {
     }
 }
 
-/// Neighbours of a site that are `STEPS`, one or three, away. A GPU computes each where it is used. On a CPU a separate
-/// function computes all of them before, because with index arithmetic inside a hopping term compilers keep sums in memory.
+/// Neighbours of a site at a distance of `STEPS` steps, one or three. A GPU computes each neighbour where it is used. A
+/// CPU computes all of them in advance in a separate function, because index arithmetic inside a hopping term would
+/// make compilers keep sums in memory.
 #[derive(Clone, Copy)]
 pub struct Neighbours<'a, const STEPS: u32> {
     geometry: &'a Geometry,
@@ -612,17 +618,20 @@ impl<const STEPS: u32> Neighbours<'_, STEPS> {
         #[cfg(target_arch = "nvptx64")]
         self.geometry.step::<STEPS>(self.site, mu, forward)
     }
-    /// Returns the number of layers by which the neighbour is outside the local lattice, or 0 if it is in the local lattice.
+    /// Returns the number of layers by which the neighbour in direction `mu` is outside the local lattice; 0 if it is
+    /// inside.
     #[inline(always)]
     pub fn layers_out(&self, mu: usize, forward: bool) -> u32 {
         self.geometry.layers_out(self.site, mu, forward, STEPS)
     }
-    /// Returns the number of the neighbour among the sites outside the local lattice, if it is in layer `layer` ≥ 1 of them.
+    /// Returns the index of the neighbour in direction `mu` in the ghost zone, where `layer` ≥ 1 is the neighbour's
+    /// layer.
     #[inline(always)]
     pub fn ghost_index(&self, mu: usize, layer: u32) -> u32 {
         self.geometry.face_index(self.site, mu) + layer.wrapping_sub(1).wrapping_mul(self.geometry.face_sites(mu))
     }
-    /// Returns the sites at which the steps in t cross the end of the whole lattice an odd number of times.
+    /// Returns a truth value for each site: whether `STEPS` steps in t cross the end of the whole lattice an odd number
+    /// of times.
     #[inline(always)]
     pub fn cross_end(&self, forward: bool) -> Where {
         if STEPS == 3 {
@@ -633,7 +642,7 @@ impl<const STEPS: u32> Neighbours<'_, STEPS> {
     }
 }
 
-/// Sites of one parity that a launch computes: all sites, or those of a box whose intervals may wrap around the end of the
+/// Sites of one parity that a launch computes: all sites, or the sites of a box that may wrap around the ends of the
 /// lattice.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -655,20 +664,21 @@ const LAYERS: u32 = 1;
 const BOX: u32 = 2;
 
 impl Region {
-    /// All sites of the lattice.
+    /// Region of all sites of the lattice.
     pub const WHOLE: Self = {
         let one = Divisor::new(1);
         Region { kind: ALL, start: [0; 4], half_x: one, y: one, z: one, t: 1, run: [0, u32::MAX] }
     };
-    /// Creates a box of sites that begins at `start` and wraps around the end if necessary. Its extents x, y, z, t are at least
-    /// 1 and at most those of the lattice, and x is even.
+    /// Creates a box of sites that begins at `start` and wraps around the ends of the lattice if necessary. The extents
+    /// x, y, z, t of the box are at least 1 and at most those of the lattice, and x is even.
     pub const fn new(start: [u32; 4], [x, y, z, t]: [u32; 4]) -> Self {
         assert!(x.is_multiple_of(2) && t > 0);
         let (half_x, y, z) = (Divisor::new(x / 2), Divisor::new(y), Divisor::new(z));
         Region { kind: BOX, start, half_x, y, z, t, run: [0; 2] }
     }
-    /// Creates the box of `length` sites from `start` on for the lattice `geometry`. The sites and their order are those of
-    /// [`new`](Self::new), but indices are cheaper if the box consists of whole layers across t.
+    /// Creates the box of extents `length` that begins at `start`, for the lattice `geometry`. The sites and their
+    /// order are those of [`new`](Self::new), but index computations are cheaper if the box consists of whole time
+    /// slices.
     pub fn on(geometry: &Geometry, start: [u32; 4], length: [u32; 4]) -> Self {
         let region = Self::new(start, length);
         let size = geometry.size();
@@ -683,7 +693,7 @@ impl Region {
     pub const fn is_whole(&self) -> bool {
         self.kind == ALL
     }
-    /// Returns the number of sites that a kernel on this region may compute at once, like [`Geometry::group_sites`].
+    /// Returns the number of sites that a kernel on this region may compute together, like [`Geometry::group_sites`].
     #[inline(always)]
     pub const fn group_sites(&self, geometry: &Geometry) -> u32 {
         if self.is_whole() { geometry.group_sites() } else { 1 }
@@ -695,7 +705,7 @@ impl Region {
             _ => self.half_x.get() * self.y.get() * self.z.get() * self.t,
         }
     }
-    /// Returns the checkerboard index of site number `i` of the region.
+    /// Returns the checkerboard index of the region's site number `i`.
     #[inline(always)]
     pub fn index(&self, i: u32, geometry: &Geometry, parity: u32) -> u32 {
         if self.kind == BOX || self.kind == LAYERS && geometry.is_in_lane_order() {
@@ -705,7 +715,8 @@ impl Region {
         let index = first + i;
         if index >= end { index - end } else { index }
     }
-    /// Returns the checkerboard index of site number `i` in the order by columns along t, if the region is the whole lattice.
+    /// Returns the checkerboard index of the region's site number `i`. If the region is the whole lattice, its sites
+    /// are in the order of columns along t.
     #[inline(always)]
     pub fn index_in_columns(&self, i: u32, geometry: &Geometry, parity: u32) -> u32 {
         if self.kind == ALL { geometry.in_columns(i) } else { self.in_box(i, geometry, parity) }
@@ -719,41 +730,43 @@ impl Region {
         let [x0, y0, z0, t0] = self.start;
         let (nx, ny, nz) = (geometry.half_x.get(), geometry.y.get(), geometry.z.get());
         let (y, z, t) = (around(y0 + y, ny), around(z0 + z, nz), around(t0 + t, geometry.t));
-        // If x0 is odd, the first site with an even x is one step further.
+        // If x0 is odd, the first even x is one step further.
         let even = (y + z + t + parity + 1) & 1;
         let half_x = around((x0 >> 1) + k + (x0 & even), nx);
         geometry.of_half(half_x, [y, z, t], parity)
     }
 }
 
-/// The local lattice with a border of other processes' sites, in the directions that are partitioned.
+/// Local lattice with a border of neighbouring processes' sites in the partitioned directions.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Bordered {
-    /// The local lattice with its border, as one lattice. Hops across the ends of a border have no meaning.
+    /// Geometry of the local lattice with its border, as one lattice. Hops across the ends of the border have no
+    /// meaning.
     pub geometry: Geometry,
-    /// Region of the local lattice in the bordered lattice.
+    /// Sites of the local lattice, as a region of the bordered lattice.
     pub inner: Region,
 }
 
 impl Bordered {
-    /// Creates a local lattice without a border.
+    /// Creates a bordered lattice from a local lattice that has no border.
     pub const fn bare(geometry: Geometry) -> Self {
         Bordered { geometry, inner: Region::WHOLE }
     }
-    /// Returns site `i` of the local lattice as a site of the bordered lattice. Parities are equal in both, because borders are
-    /// even.
+    /// Returns site `i` of the local lattice as a site of the bordered lattice. A site has the same parity in both,
+    /// because the widths of borders are even.
     #[inline(always)]
     pub fn site(&self, i: u32, parity: u32) -> Site {
         self.geometry.site(self.inner.index(i, &self.geometry, parity), parity)
     }
-    /// Returns site `i` of the local lattice as a site of the bordered lattice, for kernels that compute with `T`. If `T` is a
-    /// vector, `i` and the result are groups.
+    /// Returns site `i` of the local lattice as a site of the bordered lattice, for kernels that compute with numbers
+    /// of type `T`. If `T` is a vector, `i` and the result are groups.
     #[inline(always)]
     pub fn site_for<T: Element>(&self, i: u32, parity: u32) -> Site {
         self.geometry.site_for::<T>(self.inner.index(i, &self.geometry, parity), parity)
     }
-    /// Returns the number of sites that a kernel on the local lattice may compute at once, like [`Geometry::group_sites`].
+    /// Returns the number of sites that a kernel on the local lattice may compute together, like
+    /// [`Geometry::group_sites`].
     #[inline(always)]
     pub const fn group_sites(&self) -> u32 {
         self.inner.group_sites(&self.geometry)
@@ -764,14 +777,15 @@ impl Bordered {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Position {
-    /// Coordinates of the first site of the local lattice.
+    /// Coordinates in the whole lattice of the first site of the local lattice.
     pub origin: [u32; 4],
     /// Extents X, Y and Z of the whole lattice.
     pub extents: [u32; 3],
 }
 
 impl Position {
-    /// Returns the lexicographic index in the whole lattice of a site of the local lattice. Random numbers depend on it.
+    /// Returns the lexicographic index, in the whole lattice, of a site of the local lattice. Random numbers depend on
+    /// this index.
     #[inline(always)]
     pub fn lexicographic(&self, s: &Site) -> u64 {
         let ([x0, y0, z0, t0], [nx, ny, nz]) = (self.origin, self.extents);

@@ -36,7 +36,7 @@ pub mod block;
 pub mod clover;
 pub mod coarse;
 pub mod contraction;
-// Unit tests leave out the instances, which take minutes to compile.
+// Unit tests do not compile the instances, because that takes minutes.
 #[cfg(all(feature = "cpu", not(test)))]
 pub mod cpu;
 pub mod device;
@@ -86,11 +86,11 @@ pub use instances::{
 };
 pub use kernel::{Kernel, Reduction, Values};
 
-/// Number that identifies the source of this crate. PTX with another number has other kernels or other arguments.
+/// Identifier of the source of this crate. PTX with another identifier has other kernels or other arguments.
 #[cfg(not(target_arch = "nvptx64"))]
 pub const SOURCE: &str = env!("GPU_KERNELS_SOURCE");
 
-/// The kernels of all source files.
+/// Kernels of all source files.
 pub static FAMILIES: &[Family] = &[
     wilson::FAMILY,
     clover::FAMILY,
@@ -118,13 +118,13 @@ pub static FAMILIES: &[Family] = &[
     stout::FAMILY,
 ];
 
-/// Returns every kernel of the crate.
+/// Returns all instances of all kernels of the crate.
 #[inline(never)]
 pub fn instances() -> impl Iterator<Item = &'static Instance> {
     FAMILIES.iter().flat_map(Family::instances)
 }
 
-/// Returns the entry points in the PTX of all kernels.
+/// Returns the entry points in PTX of all kernels.
 pub fn entry_points() -> impl Iterator<Item = EntryPoint> {
     instances().flat_map(Instance::entry_points)
 }

@@ -22,7 +22,7 @@ unsafe impl Send for Global {}
 // SAFETY: as above.
 unsafe impl Sync for Global {}
 
-/// Returns `x` and hides its value from the optimiser of compilers for GPUs.
+/// Returns `x`, hidden from the optimiser of compilers for GPUs.
 #[inline(always)]
 pub fn opaque(x: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
@@ -36,7 +36,7 @@ pub fn opaque(x: u32) -> u32 {
     x
 }
 
-/// Way of reading memory, which determines the instruction on a GPU.
+/// Kind of access to memory, which determines the instruction on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Nothing writes the field while the kernel runs, so that the read-only path is used.
@@ -63,7 +63,7 @@ macro_rules! load {
 }
 
 impl Global {
-    /// Returns the address plus `bytes`.
+    /// Returns the address `self + bytes`.
     ///
     /// # Safety
     /// The address is inside the same allocation.
@@ -71,7 +71,7 @@ impl Global {
     pub unsafe fn offset(self, bytes: usize) -> Self {
         Global(unsafe { self.0.add(bytes) })
     }
-    /// Reads 16 bytes at the given address.
+    /// Reads 16 bytes at the address `self + bytes`.
     ///
     /// # Safety
     /// `self + bytes` is valid and aligned, and read as `access` promises.
@@ -147,7 +147,7 @@ impl Global {
             *(address as *const f32)
         }
     }
-    /// Writes 16 bytes at the given address.
+    /// Writes 16 bytes at the address `self + bytes`.
     ///
     /// # Safety
     /// `self + bytes` is valid and aligned, and no other thread writes there.
@@ -201,12 +201,12 @@ impl Global {
     }
 }
 
-/// Access to memory that the threads of a block share.
+/// Access to the shared memory of a block.
 #[cfg(target_arch = "nvptx64")]
 pub mod shared {
     use super::{Chunk, HalfChunk, asm};
 
-    /// Reads 16 bytes at the given address.
+    /// Reads 16 bytes of shared memory at `address`.
     ///
     /// # Safety
     /// The address is valid and aligned, and written by no other thread meanwhile.
@@ -219,7 +219,7 @@ pub mod shared {
         }
         Chunk([a, b, c, d])
     }
-    /// Reads 8 bytes at the given address.
+    /// Reads 8 bytes of shared memory at `address`.
     ///
     /// # Safety
     /// The contract of [`load16`] holds.
@@ -232,7 +232,7 @@ pub mod shared {
         }
         HalfChunk([a, b])
     }
-    /// Writes 16 bytes at the given address.
+    /// Writes 16 bytes to shared memory at `address`.
     ///
     /// # Safety
     /// The address is valid and aligned, and used by no other thread meanwhile.
@@ -244,7 +244,7 @@ pub mod shared {
                 in(reg32) d, in(reg32) address, options(nostack));
         }
     }
-    /// Writes 8 bytes at the given address.
+    /// Writes 8 bytes to shared memory at `address`.
     ///
     /// # Safety
     /// The contract of [`store16`] holds.
@@ -258,7 +258,8 @@ pub mod shared {
     }
 }
 
-/// Returns the low 16 bits of `word` below the high 16 bits of `high`, which is one byte permutation on a GPU.
+/// Returns the float whose low 16 bits are the low 16 bits of `word` and whose high 16 bits are those of `high`. A GPU
+/// needs one byte permutation.
 #[inline(always)]
 pub fn low_half_over(word: u32, high: u32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -266,7 +267,7 @@ pub fn low_half_over(word: u32, high: u32) -> f32 {
     #[cfg(not(target_arch = "nvptx64"))]
     return f32::from_bits((word & 0xffff) | (high & 0xffff_0000));
 }
-/// Returns the high 16 bits of `word`, moved down, below the high 16 bits of `high`.
+/// Returns the float whose low 16 bits are the high 16 bits of `word` and whose high 16 bits are those of `high`.
 #[inline(always)]
 pub fn high_half_over(word: u32, high: u32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -274,7 +275,7 @@ pub fn high_half_over(word: u32, high: u32) -> f32 {
     #[cfg(not(target_arch = "nvptx64"))]
     return f32::from_bits((word >> 16) | (high & 0xffff_0000));
 }
-/// Returns the low halves of two words in one word.
+/// Returns a word with the low half of `low` in its low half and the low half of `high` in its high half.
 #[inline(always)]
 pub fn join_low_halves(low: u32, high: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
@@ -294,7 +295,7 @@ fn permute<const SELECT: u32>(a: u32, b: u32) -> u32 {
     out
 }
 
-/// Returns 1/x, rounded as on a CPU (except for a few arguments), so that fixed-point codes agree.
+/// Returns 1/x, rounded on a GPU as on a CPU except for a few arguments, so that fixed-point codes agree.
 #[inline(always)]
 pub fn reciprocal(x: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -311,7 +312,7 @@ pub fn reciprocal(x: f32) -> f32 {
     return 1.0 / x;
 }
 
-/// Returns the larger of two numbers, or NaN if either is NaN, because a NaN must survive storage.
+/// Returns the larger of two numbers, or NaN if either is NaN, so that NaN is not lost when a field is stored.
 #[inline(always)]
 pub fn max_or_nan(a: f32, b: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]

@@ -13,19 +13,19 @@ use crate::storage::{Colours, Double, Element, Spinors};
 use crate::transfer::{HostArray, host_link, put_host_link};
 use crate::{Kernel, Reduction};
 
-/// Draws the momenta of the links that start at the sites of one parity.
+/// Draws random momenta for the links that start at the sites of one parity.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct DrawMomenta {
-    /// P on the sites of `parity`.
+    /// Momenta P of the links that start at the sites of `parity`.
     pub momenta: Momenta,
-    /// The local lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
     /// Position of the local lattice in the whole lattice.
     pub position: Position,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
-    /// Number of the trajectory; equal numbers give equal momenta.
+    /// Number of the trajectory. Equal numbers give equal momenta.
     pub trajectory: u32,
     /// Seed of the random numbers.
     pub seed: u64,
@@ -46,11 +46,11 @@ unsafe impl<T: Element> Kernel<T> for DrawMomenta {
     }
 }
 
-/// Σ_μ (½ Σ_jk |P_jk|² − 4), the kinetic energy of a site's links minus its mean.
+/// Kinetic energy of the links of a site minus its mean, Σ_μ (½ Σ_jk |P_jk|² − 4), summed over the sites of one parity.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct KineticEnergy {
-    /// P on the sites of one parity.
+    /// Momenta P of the links that start at the sites of one parity.
     pub momenta: Momenta,
 }
 // SAFETY: reads only.
@@ -69,19 +69,20 @@ unsafe impl<T: Element> Reduction<T> for KineticEnergy {
     }
 }
 
-/// U_μ(x) ← exp(ε P_μ(x)) U_μ(x). If requested, the links are then reunitarised in double precision.
+/// Update of the links, U_μ(x) ← exp(ε P_μ(x)) U_μ(x). If requested, the links are then reunitarised in double
+/// precision.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct MoveLinks {
-    /// U on the sites of `parity` of the bordered lattice.
+    /// Links U that start at the sites of `parity` of the bordered lattice.
     pub links: ThinLinks,
-    /// P on the sites of `parity`.
+    /// Momenta P of the links that start at the sites of `parity`.
     pub momenta: Momenta,
-    /// The lattice of the links.
+    /// Lattice of the links.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
-    /// 1 to make links unitary after the update, else 0.
+    /// 1 to make links unitary after the update, 0 to leave them as they are.
     pub unitarise: u32,
     /// ε
     pub step: f64,
@@ -104,13 +105,13 @@ unsafe impl<T: Element> Kernel<T> for MoveLinks {
     }
 }
 
-/// P_μ(x) ← a P_μ(x) + b Q_μ(x)
+/// Combination of momenta, P_μ(x) ← a P_μ(x) + b Q_μ(x).
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct AddMomenta {
-    /// P on the sites of one parity.
+    /// Momenta P of the links that start at the sites of one parity.
     pub momenta: Momenta,
-    /// Q; it may be P itself.
+    /// Momenta Q, which may be P itself.
     pub other: Momenta,
     /// a
     pub a: f64,
@@ -129,19 +130,19 @@ unsafe impl<T: Element> Kernel<T> for AddMomenta {
     }
 }
 
-/// P_μ(x) ← P_μ(x) + ε A, where A is the traceless anti-Hermitian part of U_μ(x) G†_μ(x).
+/// Adds a force to the momenta: P_μ(x) ← P_μ(x) + ε A, where A is the traceless anti-Hermitian part of U_μ(x) G†_μ(x).
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct AddForce {
-    /// P on the sites of `parity`.
+    /// Momenta P of the links that start at the sites of `parity`.
     pub momenta: Momenta,
-    /// U on the sites of `parity` of the bordered lattice.
+    /// Links U that start at the sites of `parity` of the bordered lattice.
     pub links: ThinLinks,
-    /// G on the sites of `parity` of the bordered lattice.
+    /// Gradient G on the sites of `parity` of the bordered lattice.
     pub gradient: ThinLinks,
     /// Lattice of U and G.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
     /// ε
     pub step: f64,
@@ -164,7 +165,8 @@ unsafe impl<F: Element, T: Element> Kernel<Between<F, T>> for AddForce {
 }
 
 impl Momenta {
-    /// P_μ(x) ← P_μ(x) + ε A. In a group, a number of A may hold more sites than a number of `T`, but not fewer.
+    /// Adds a force to the momentum at site `i`: P_μ(x) ← P_μ(x) + ε A with ε = `step`. In a group, a number of A may
+    /// hold more sites than a number of type `T`, but not fewer.
     ///
     /// # Safety
     /// The site exists, and no other thread writes the momentum.
@@ -200,17 +202,18 @@ unsafe impl<F: Element, T: Element> Kernel<Between<F, T>> for ConvertThin {
     }
 }
 
-/// Squared distance of two states: \[Σ_μ ‖U_μ − V_μ‖², Σ_μ ‖P_μ − Q_μ‖²\] with ‖X‖² = Σ_jk |X_jk|².
+/// Squared distance between two states of a trajectory: \[Σ_μ ‖U_μ − V_μ‖², Σ_μ ‖P_μ − Q_μ‖²\] with ‖X‖² = Σ_jk
+/// |X_jk|².
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Distance {
-    /// U and V on the sites of `parity` of the bordered lattice.
+    /// Links U and V that start at the sites of `parity` of the bordered lattice.
     pub links: [ThinLinks; 2],
-    /// P and Q on the sites of `parity`.
+    /// Momenta P and Q of the links that start at the sites of `parity`.
     pub momenta: [Momenta; 2],
-    /// The lattice of the links.
+    /// Lattice of the links.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
 }
 // SAFETY: reads only.
@@ -233,24 +236,24 @@ unsafe impl<T: Element> Reduction<T> for Distance {
     }
 }
 
-/// Draws complex numbers from the normal distribution with ⟨|z|²⟩ = 1 on the sites of one parity. Right-hand side j has the
-/// noise vector number `which` + j. The field has colour vectors, or spinors for [`OnSpinors`].
+/// Draws complex numbers from the normal distribution with ⟨|z|²⟩ = 1 on the sites of one parity. Right-hand side j is
+/// noise vector `which` + j. The field has colour vectors, or spinors for [`OnSpinors`].
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct DrawNoise {
-    /// The field on the sites of `parity`.
+    /// Field for the noise on the sites of `parity`.
     pub out: Field,
-    /// The local lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
     /// Position of the local lattice in the whole lattice.
     pub position: Position,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
-    /// Number of the trajectory; equal numbers give equal noise.
+    /// Number of the trajectory. Equal numbers give equal noise.
     pub trajectory: u32,
-    /// Purpose of the noise: one of [`purpose`].
+    /// Purpose of the noise: one of the constants in [`purpose`].
     pub purpose: u64,
-    /// Number of the first noise vector, below 2¹².
+    /// Number of the first noise vector, which is below 2¹².
     pub which: u32,
     /// Seed of the random numbers.
     pub seed: u64,
@@ -306,13 +309,13 @@ fn colour(random: &mut Philox) -> Colour<f64> {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackMomenta {
-    /// Matrices on the host, `[site][4][3][3]`.
+    /// Matrices on the host, `[site][μ][row][column]`.
     pub host: HostArray,
-    /// P on the sites of `parity`.
+    /// Momenta P of the links that start at the sites of `parity`.
     pub momenta: Momenta,
-    /// The local lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
 }
 // SAFETY: call (i, μ) writes P_μ at site i only.
@@ -331,13 +334,13 @@ unsafe impl<T: Element> Kernel<T> for PackMomenta {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct UnpackMomenta {
-    /// Matrices on the host, `[site][4][3][3]`.
+    /// Matrices on the host, `[site][μ][row][column]`.
     pub host: HostArray,
-    /// P on the sites of `parity`.
+    /// Momenta P of the links that start at the sites of `parity`.
     pub momenta: Momenta,
-    /// The local lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
 }
 // SAFETY: call (i, μ) writes the elements of its own link only.

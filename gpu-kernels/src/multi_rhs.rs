@@ -4,47 +4,48 @@
 //! Such a kernel is compiled for more than one [`RhsBlocking`]. Blockings differ in speed, not in their results.
 use crate::{Kernel, Reduction};
 
-/// Register blocking over right-hand sides, which distributes them over the threads of a launch.
+/// Blocking of right-hand sides: how many of them a thread computes at a time, and whether it computes all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RhsBlocking {
     /// Number of right-hand sides that a thread computes at a time, with links in its registers.
     pub rhs: u32,
-    /// Whether a thread continues with further right-hand sides until it has computed all, with links that it keeps in shared
-    /// memory. Otherwise other threads compute them.
+    /// Whether each thread computes all right-hand sides, with links that it keeps in shared memory. Otherwise the
+    /// right-hand sides are distributed over several threads.
     pub looped: bool,
 }
 
 impl RhsBlocking {
-    /// Blocking of one right-hand side for each thread.
+    /// Blocking in which each thread computes one right-hand side.
     pub const ONE: RhsBlocking = RhsBlocking { rhs: 1, looped: false };
 }
 
-/// Number of threads of a block that keeps links. Each thread has its own site, and all are along x.
+/// Number of threads in a block that keeps links in shared memory. Each thread has its own site, and all threads are
+/// along x.
 pub const LOOPED_THREADS: u32 = 128;
 
-/// Maximum number of warps in a block that sums several right-hand sides in each thread.
+/// Maximum number of warps in a block whose threads each sum several right-hand sides.
 pub const SUM_WARPS: u32 = 8;
 
-/// Returns the number of bytes of shared memory for the sums of a block with `warps` warps. Every thread has `values` numbers
-/// for each of `rhs` right-hand sides, and every warp has their sums.
+/// Returns the number of bytes of shared memory for the sums of a block with `warps` warps. Every thread has `values`
+/// numbers for each of `rhs` right-hand sides, and every warp has the sums of these numbers.
 pub const fn kept_sum_bytes(rhs: u32, values: u32, warps: u32) -> u32 {
     8 * rhs * values * warps * (32 + 1)
 }
 
-/// Returns the number of bytes of shared memory for the sums of a block of `threads` threads. Each warp has the sums of all
-/// right-hand sides, `values` numbers each.
+/// Returns the number of bytes of shared memory for the sums of a block with `threads` threads. Each warp has `values`
+/// numbers for each of `nrhs` right-hand sides.
 pub const fn warp_sum_bytes(nrhs: u32, values: u32, threads: u32) -> u32 {
     8 * nrhs * values * (threads / 32)
 }
 
-/// Variant of a kernel that is compiled for another blocking than [`RhsBlocking::ONE`].
+/// Variant of a kernel that is compiled for a blocking other than [`RhsBlocking::ONE`].
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
     /// Name of the entry point in PTX.
     pub name: &'static str,
     /// Blocking of the variant.
     pub blocking: RhsBlocking,
-    /// Number of bytes for each block to keep its links.
+    /// Number of bytes of shared memory in which a block keeps its links; 0 if it keeps none.
     pub shared: u32,
 }
 

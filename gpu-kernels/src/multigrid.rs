@@ -29,7 +29,7 @@ use crate::{
     tensor_cores::{Column, QuadRows, TileSums},
 };
 
-/// Division of a lattice into aggregates, each of which is a site of a coarse lattice.
+/// Division of a lattice into aggregates. Each aggregate is a site of a coarse lattice.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Aggregates {
@@ -66,8 +66,8 @@ const MOST_ALONG: u32 = 2;
 const LEAST_GROUPS: u32 = 1024;
 
 impl Aggregates {
-    /// Divides a lattice with `spinors` spinors on each site into blocks for `vectors` near-null vectors. The number of blocks
-    /// in each direction is even.
+    /// Divides the lattice `fine`, with `spinors` spinors on each site, into blocks of extents `block` for `vectors`
+    /// near-null vectors. The number of blocks in each direction must be even.
     pub const fn new(fine: Geometry, spinors: u32, block: [u32; 4], vectors: u32) -> Self {
         let [x, y, z, t] = fine.size();
         let [a, b, c, d] = block;
@@ -96,7 +96,7 @@ impl Aggregates {
             within,
         }
     }
-    /// Returns the number of groups of aggregates; a warp restricts to a group at a time.
+    /// Returns the number of groups of aggregates. A warp restricts to one group at a time.
     pub fn groups(&self) -> u32 {
         self.count() >> self.along
     }
@@ -123,7 +123,7 @@ impl Aggregates {
         let (within, rows) = (lane & ((1 << self.within) - 1), lane >> (self.within + self.along));
         ((lane >> self.within) & ((1 << self.along) - 1), rows << self.within | within)
     }
-    /// Returns the number of spinors of a fine site.
+    /// Returns the number of spinors at a fine site.
     #[inline(always)]
     pub fn spinors(&self) -> u32 {
         self.spinors.get()
@@ -210,7 +210,7 @@ impl Aggregates {
     }
 }
 
-/// Returns the number of spinors of a coarse site for `vectors` near-null vectors.
+/// Returns the number of spinors at a coarse site for `vectors` near-null vectors.
 pub const fn spinors_of(vectors: u32) -> u32 {
     vectors.div_ceil(6)
 }
@@ -266,18 +266,18 @@ fn scaled_add(s: &DiracSpinor<f32>, [low, high]: [Complex<f32>; 2], to: &DiracSp
     DiracSpinor([add(a, low, e), add(b, low, f), add(c, high, g), add(d, high, h)])
 }
 
-/// Restriction of a fine vector to a coarse one, R r = P† r, from the sites of one parity. Call i computes the numbers of eight
-/// near-null vectors in a group of aggregates.
+/// Restriction R r = P† r of a fine vector r to a coarse one, from the sites of one parity. Call i computes the numbers
+/// of eight near-null vectors in a group of aggregates.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Restrict {
-    /// The near-null vectors on the sites of one parity, one for each right-hand side.
+    /// Near-null vectors on the sites of one parity, one for each right-hand side.
     pub vectors: Field,
     /// r
     pub fine: Field,
-    /// The coarse vector on even and on odd sites.
+    /// Coarse vector on the even and on the odd coarse sites.
     pub coarse: [Field; 2],
-    /// The aggregates.
+    /// Division of the fine lattice into aggregates.
     pub aggregates: Aggregates,
     /// An eighth of the number of near-null vectors.
     pub groups: Divisor,
@@ -285,7 +285,7 @@ pub struct Restrict {
     pub parity: u32,
     /// 1 to add to the coarse vector, 0 to overwrite it.
     pub add: u32,
-    /// 1 if the fine vector is in the device's spin basis, 0 if it is in the spin basis of chirality.
+    /// 1 if the fine vector is in the device's spin basis, 0 if it is in the chiral spin basis.
     pub spins: u32,
 }
 
@@ -418,8 +418,8 @@ unsafe impl<P: NumberFormat<Real = f32>> LoopedWarpKernel<Spinors<P>> for Restri
         let Self { aggregates, .. } = self;
         let (number, group) = self.groups.divide(i);
         let one = aggregates.spinors() == 1 && aggregates.elements().is_multiple_of(4);
-        // A warp processes the same member of several groups, as many as a group has members. Warps of these groups then read
-        // rows of one group at the same time.
+        // A warp processes the same member of several groups, as many groups as a group has members. Warps of these
+        // groups then read rows of one group at the same time.
         let last = (1 << aggregates.along) - 1;
         let together = aggregates.groups() & last == 0;
         let mut step = 0;
@@ -442,23 +442,23 @@ unsafe impl<P: NumberFormat<Real = f32>> LoopedWarpKernel<Spinors<P>> for Restri
     }
 }
 
-/// Prolongation of a coarse vector to a fine one, P c, on the sites of one parity.
+/// Prolongation P c of a coarse vector c to a fine one, on the sites of one parity.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Prolong {
-    /// The near-null vectors on the sites of one parity, one for each right-hand side.
+    /// Near-null vectors on the sites of one parity, one for each right-hand side.
     pub vectors: Field,
-    /// The coarse vector on even and on odd sites.
+    /// Coarse vector c on the even and on the odd coarse sites.
     pub coarse: [Field; 2],
-    /// P c
+    /// Fine vector P c.
     pub fine: Field,
-    /// The aggregates.
+    /// Division of the fine lattice into aggregates.
     pub aggregates: Aggregates,
     /// Number of near-null vectors.
     pub count: u32,
     /// Parity of the sites of the fine vector.
     pub parity: u32,
-    /// 1 to store the fine vector in the device's spin basis, 0 for the spin basis of chirality.
+    /// 1 to store the fine vector in the device's spin basis, 0 to store it in the chiral spin basis.
     pub spins: u32,
 }
 // SAFETY: call (i, rhs) writes element (i, rhs) only.
@@ -506,19 +506,20 @@ fn random_number(random: &mut Philox) -> Complex<f32> {
     complex(re as f32, im as f32)
 }
 
-/// Draws vectors of normal random numbers that depend on the seed, the number of the vector, and the site of the whole lattice.
+/// Draws vectors of normal random numbers that depend on the seed, the index of the vector, and the site of the whole
+/// lattice.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RandomVectors {
-    /// The vectors, one for each right-hand side.
+    /// Random vectors, one for each right-hand side.
     pub out: Field,
-    /// The local lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
     /// Position of the local lattice in the whole lattice.
     pub position: Position,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
-    /// Number of the first vector.
+    /// Index of the first vector, which selects its random numbers.
     pub first: u32,
     /// Seed of the random numbers.
     pub seed: u64,
@@ -540,11 +541,11 @@ unsafe impl Kernel<Single> for RandomVectors {
     }
 }
 
-/// Converts vectors from the device's spin basis to the spin basis of chirality.
+/// Converts vectors from the device's spin basis to the chiral spin basis.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ToChiralBasis {
-    /// The vectors, one for each right-hand side.
+    /// Vectors to convert, one for each right-hand side.
     pub vectors: Field,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
@@ -614,7 +615,7 @@ impl Tile<'_> {
     }
 }
 
-/// Two square matrices for each aggregate, one for each chirality: `[aggregate][chirality][row][column]`.
+/// Square matrices, two for each aggregate, one for each chirality: `[aggregate][chirality][row][column]`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Squares {
@@ -624,14 +625,14 @@ pub struct Squares {
 }
 
 impl Squares {
-    /// Creates a view of square matrices of `size` rows at `base`.
+    /// Creates a view of square matrices with `size` rows at `base`.
     ///
     /// # Safety
     /// The matrices stay at `base`, for all aggregates, while a kernel runs that holds the view or a copy of it.
     pub unsafe fn new(base: *mut u8, size: u32) -> Self {
         Squares { base: Global(base), size }
     }
-    /// Returns the number of bytes of the matrices for `aggregates` aggregates.
+    /// Returns the number of bytes of the matrices of `size` rows for `aggregates` aggregates.
     pub const fn bytes(aggregates: usize, size: usize) -> usize {
         2 * aggregates * size * size * 8
     }
@@ -670,19 +671,20 @@ impl Squares {
     }
 }
 
-/// G = V† V on each aggregate for each chirality, on and above the diagonal. Call i computes eight rows of four columns.
+/// Gram matrix G = V† V of vectors V on each aggregate, for each chirality, on and above the diagonal. Call i computes
+/// eight rows of four columns.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct AggregateGram {
-    /// V, the vectors on even and on odd sites, one for each right-hand side.
+    /// Vectors V on the even and on the odd sites, one for each right-hand side.
     pub vectors: [Field; 2],
     /// G
     pub gram: Squares,
-    /// The aggregates.
+    /// Division of the fine lattice into aggregates.
     pub aggregates: Aggregates,
-    /// An eighth of the number of vectors.
+    /// An eighth of the number of vectors V.
     pub rows: Divisor,
-    /// A fourth of the number of vectors.
+    /// A fourth of the number of vectors V.
     pub columns: Divisor,
 }
 // SAFETY: number i writes elements of its own rows and columns only.
@@ -713,9 +715,9 @@ unsafe impl WarpKernel<Single> for AggregateGram {
     }
 }
 
-/// Inverse Cholesky factor that makes vectors V orthonormal, for each aggregate and chirality: T = U⁻¹, where G + s diag G = U†
-/// U and U is upper triangular. If the part of a vector that is independent of those before it is too small, its column of T is
-/// zero. Call i computes matrix i.
+/// Inverse Cholesky factor T = U⁻¹ that makes vectors V orthonormal, for each aggregate and chirality, where G + s diag
+/// G = U† U and U is upper triangular. If the part of a vector that is independent of the previous vectors is too
+/// small, its column of T is zero. Call i computes matrix i.
 ///
 /// G is rounded to single precision, so that one such step is not enough for nearly dependent vectors. Enough are two steps
 /// with a shift s of several times the rounding error and one without. This is shifted Cholesky QR (Fukaya et al. 2020, arXiv
@@ -723,13 +725,13 @@ unsafe impl WarpKernel<Single> for AggregateGram {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Factorise {
-    /// G, which the kernel overwrites.
+    /// Gram matrices G, which the kernel overwrites.
     pub gram: Squares,
     /// T
     pub inverse: Squares,
     /// s
     pub shift: f32,
-    /// Minimum part of ‖v‖² that is independent of the vectors before v.
+    /// Smallest accepted part of ‖v‖² that is independent of the vectors before v; below it, the column of v is zero.
     pub least: f32,
 }
 // SAFETY: number i works on matrices of its own; lanes have columns of their own, and read others' after they wait.
@@ -738,7 +740,7 @@ unsafe impl WarpKernel<Single> for Factorise {
     unsafe fn warp(&self, warp: Warp, i: u32, _: u32) {
         let (gram, inverse, size) = (&self.gram, &self.inverse, self.gram.size);
         let get = |row: u32, column: u32| unsafe { gram.get(i, row, column) };
-        // The diagonal of T holds the diagonal of G at first.
+        // First, the diagonal of T receives the diagonal of G.
         warp.each(|lane| {
             each_column(lane, size, |column| unsafe {
                 let norm = get(column, column).re;
@@ -795,15 +797,16 @@ unsafe impl WarpKernel<Single> for Factorise {
     }
 }
 
-/// V ← V T on each aggregate for each chirality, with an upper triangular T. Call i computes aggregate i.
+/// Combination of vectors, V ← V T, on each aggregate for each chirality, with upper triangular matrices T. Call i
+/// computes aggregate i.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Combine {
-    /// The vectors V on even and on odd sites.
+    /// Vectors V on the even and on the odd sites.
     pub vectors: [Field; 2],
     /// T
     pub factors: Squares,
-    /// The aggregates.
+    /// Division of the fine lattice into aggregates.
     pub aggregates: Aggregates,
 }
 // SAFETY: a lane reads and writes spinors of its own only, and number i those of its aggregate.
@@ -821,7 +824,8 @@ unsafe impl WarpKernel<Single> for Combine {
                 if let Some(element) = aggregates.element(origin, parity, number) {
                     let field = if odd { &self.vectors[1] } else { &self.vectors[0] };
                     let [low, high] = aggregates.upper(element.spinor).map(|upper| 2 * i + u32::from(!upper));
-                    // The last columns come first, so that the others still have their old values.
+                    // Columns are computed from the last to the first, because each needs the old values of the columns
+                    // before it.
                     let mut first = factors.size;
                     while first > 0 {
                         first -= 4;
@@ -846,19 +850,20 @@ unsafe impl WarpKernel<Single> for Combine {
     }
 }
 
-/// Part of the near-null vectors with one chirality, on the sites of one parity. These are the columns of P.
+/// Copies the near-null vectors on the sites of one parity and keeps only one chirality, which gives columns of the
+/// prolongation P.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Chiral {
-    /// The near-null vectors, one for each right-hand side.
+    /// Near-null vectors, one for each right-hand side.
     pub vectors: Field,
-    /// The vectors, with zeros for the other chirality.
+    /// Result: the vectors with zeros for the other chirality.
     pub out: Field,
     /// Number of spinors of a site.
     pub spinors: Divisor,
     /// Chirality to keep: 0 for +, 1 for −.
     pub chirality: u32,
-    /// 1 to store the result in the device's spin basis, 0 for the spin basis of chirality.
+    /// 1 to store the result in the device's spin basis, 0 to store it in the chiral spin basis.
     pub spins: u32,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
@@ -882,29 +887,29 @@ unsafe impl Kernel<Single> for Chiral {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ForwardHop {
-    /// ψ on the other parity.
+    /// Field ψ on the sites of the other parity.
     pub input: Field,
-    /// The result.
+    /// Field for the result.
     pub out: Field,
-    /// The links on the sites of `parity`.
+    /// Links that start at the sites of `parity`.
     pub links: ThinLinks,
     /// Lattice of the links.
     pub lattice: Bordered,
-    /// The local lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
-    /// Sites to compute.
+    /// Sites at which the result is computed.
     pub region: Region,
     /// Source of spinors for hops that leave the local lattice.
     pub ghosts: Ghosts,
-    /// Parity of the result.
+    /// Parity of the sites of the result: 0 for even, 1 for odd.
     pub parity: u32,
     /// μ
     pub direction: u32,
     /// c
     pub factor: f64,
-    /// c for hops that cross the end of the lattice in t.
+    /// Factor c of hops that cross the end of the lattice in t.
     pub factor_across: f64,
-    /// 1 to store the result in the spin basis of chirality, 0 for the device's basis.
+    /// 1 to store the result in the chiral spin basis, 0 to store it in the device's basis.
     pub chiral: u32,
 }
 // SAFETY: call (i, rhs) writes element (i, rhs) only, on another parity than it reads.
@@ -944,22 +949,22 @@ unsafe impl Kernel<Single> for ForwardHop {
     }
 }
 
-/// Columns R w of a coarse operator, where w are products of the operator with columns of P. Contributions of hops that leave
-/// the aggregate are kept separate. Call i computes the rows of eight near-null vectors of one chirality in four columns of an
-/// aggregate.
+/// Columns R w of a coarse operator, where w are products of the fine operator with columns of P. Contributions of hops
+/// that leave the aggregate are kept separate. Call i computes the rows of eight near-null vectors of one chirality in
+/// four columns of an aggregate.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Project {
-    /// The near-null vectors on even and on odd sites, one for each right-hand side.
+    /// Near-null vectors on the even and on the odd sites, one for each right-hand side.
     pub vectors: [Field; 2],
-    /// The products w on even and on odd sites, one column of a chirality for each right-hand side, in the spin basis of
-    /// chirality.
+    /// Products w on the even and on the odd sites, one column of one chirality for each right-hand side, in the chiral
+    /// spin basis.
     pub columns: [Field; 2],
-    /// Contributions that stay in the aggregate.
+    /// Contributions from sites of the same aggregate.
     pub inside: CoarseTiles,
     /// Contributions of hops from the next aggregate.
     pub outside: CoarseTiles,
-    /// The aggregates.
+    /// Division of the fine lattice into aggregates.
     pub aggregates: Aggregates,
     /// An eighth of the number of near-null vectors.
     pub row_groups: Divisor,
@@ -967,7 +972,7 @@ pub struct Project {
     pub column_groups: Divisor,
     /// Chirality of the columns.
     pub chirality: u32,
-    /// Direction of the forward hop that made w; 4 if w is not from a hop.
+    /// Direction of the forward hop that produced w; 4 if w does not come from a hop.
     pub direction: u32,
     /// 1 to add to the values of `inside`, 0 to overwrite them.
     pub add: u32,

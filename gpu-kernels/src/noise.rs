@@ -11,29 +11,29 @@ use crate::transfer::HostArray;
 /// Position of the number of the noise vector in the stream's number. Sites have numbers below 2⁴⁸, noise vectors below 2¹⁶.
 const NUMBER: u32 = 48;
 
-/// Draws parts of noise vectors at the sites of one parity, one part for each right-hand side: ±1 or (±1 ± i)/√2 at the times,
-/// parities, spins and colours of the part, and zero elsewhere.
+/// Draws parts of noise vectors at the sites of one parity, one part for each right-hand side. Components are ±1 or (±1
+/// ± i)/√2 at the times, parities, spins and colours of the part, and zero elsewhere.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct NoiseParts {
-    /// The noise, one part of a vector for each right-hand side.
+    /// Field for the noise, one part of a vector for each right-hand side.
     pub field: Field,
-    /// The lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
     /// Position of the local lattice in the whole lattice.
     pub position: Position,
     /// Parity of the sites in the whole lattice.
     pub parity: u32,
-    /// Number of the first right-hand side, part + parts · vector.
+    /// Index of the first right-hand side; the index is part + parts · vector.
     pub first: u32,
     /// Number of parts of a vector.
     pub parts: Divisor,
-    /// Numbers of colours, spins, parities and times of the partition. The part's number is colour + colours (spin + spins
-    /// (parity + parities time)).
+    /// Numbers of colours, spins, parities and times into which vectors are partitioned. The index of a part is
+    /// colour + colours (spin + spins (parity + parities time)).
     pub counts: [u32; 4],
     /// Seed of the random numbers.
     pub seed: u64,
-    /// Substream of the seed.
+    /// Number of the substream of random numbers.
     pub substream: u32,
     /// Kind of noise: 1 for ±1, 0 for (±1 ± i)/√2.
     pub is_real: u32,
@@ -66,8 +66,8 @@ unsafe impl<K: SiteKind, P: NumberFormat> Kernel<Sites<K, P>> for NoiseParts {
     }
 }
 
-/// Σ_c η*_{sc} ψ_{tc} at the sites of one parity, for one right-hand side of each field. Spinors give numbers `4 s + t`, colour
-/// vectors one number.
+/// Products of noise and solution, Σ_c η*_{sc} ψ_{tc}, at the sites of one parity, for one right-hand side of each
+/// field. Spinors give the numbers `4 s + t`; colour vectors give one number.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct NoiseSpins {
@@ -75,11 +75,11 @@ pub struct NoiseSpins {
     pub noise: Field,
     /// ψ
     pub solution: Field,
-    /// Output array, `[4 s + t][site]`.
+    /// Output array `[4 s + t][site]`.
     pub out: HostArray,
-    /// The lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
 }
 // SAFETY: call i writes the numbers of its own site only.

@@ -1,8 +1,9 @@
 //! Arguments of a kernel that are numbers for each right-hand side.
 use crate::algebra::{Complex, Real, complex};
 
-/// Maximum number of right-hand sides of a launch with numbers for each. Arguments may take 4096 bytes. Four complex numbers
-/// for each right-hand side, the most that a kernel has, take 1632 bytes.
+/// Maximum number of right-hand sides in a launch whose arguments include numbers for each right-hand side. The
+/// arguments of a kernel may take 4096 bytes. Four complex numbers for each right-hand side, the most that a kernel
+/// has, take 1632 bytes.
 pub const MAX_RHS_WITH_NUMBERS: usize = 16;
 
 /// A real number for each right-hand side of a launch, rounded to each precision before the launch.
@@ -24,7 +25,7 @@ pub struct ComplexPerRhs {
     im: PerRhs,
 }
 
-/// A complex number in each precision.
+/// A complex number, rounded to each precision.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PerRhsNumber {
@@ -32,7 +33,7 @@ pub struct PerRhsNumber {
     f32: Complex<f32>,
 }
 
-/// Real types in which a kernel can read the numbers of [`PerRhs`].
+/// Real number types in which a kernel can read the numbers of [`PerRhs`].
 pub trait Rounded: Real {
     /// Returns the number of one right-hand side in this precision.
     fn of_rhs(all: &PerRhs, rhs: u32) -> Self;
@@ -77,19 +78,20 @@ impl Kept for f32 {
 }
 
 impl PerRhs {
-    /// Creates the numbers `number(rhs)`. Numbers of right-hand sides that are not launched are never used.
+    /// Creates the argument with the value `number(rhs)` for each right-hand side. Values for right-hand sides that are
+    /// not launched are never used.
     pub fn new(number: impl FnMut(usize) -> f64) -> Self {
         let f64: [f64; MAX_RHS_WITH_NUMBERS] = core::array::from_fn(number);
         PerRhs { f64, f32: f64.map(|x| x as f32) }
     }
-    /// Returns the number of right-hand side `rhs` < [`MAX_RHS_WITH_NUMBERS`].
+    /// Returns the number for right-hand side `rhs`, which must be below [`MAX_RHS_WITH_NUMBERS`].
     #[inline(always)]
     pub fn at<T: Rounded>(&self, rhs: u32) -> T {
         T::of_rhs(self, rhs)
     }
     #[inline(always)]
     fn kept<T: Kept>(&self, rhs: u32) -> T {
-        // A GPU would copy arguments that are indexed at run time to local memory.
+        // Code for GPUs uses no index, because a GPU would copy arguments that are indexed at run time to local memory.
         #[cfg(target_arch = "nvptx64")]
         return self.chosen(rhs);
         #[cfg(not(target_arch = "nvptx64"))]
@@ -111,7 +113,8 @@ impl PerRhs {
 }
 
 impl ComplexPerRhs {
-    /// Creates the numbers `number(rhs)`. Numbers of right-hand sides that are not launched are never used.
+    /// Creates the argument with the value `number(rhs)` for each right-hand side. Values for right-hand sides that are
+    /// not launched are never used.
     pub fn new(mut number: impl FnMut(usize) -> Complex<f64>) -> Self {
         let all: [Complex<f64>; MAX_RHS_WITH_NUMBERS] = core::array::from_fn(&mut number);
         let [first, ..] = all;
@@ -121,7 +124,7 @@ impl ComplexPerRhs {
             im: PerRhs::new(|k| all[k].im),
         }
     }
-    /// Returns the number of right-hand side `rhs` < [`MAX_RHS_WITH_NUMBERS`].
+    /// Returns the number for right-hand side `rhs`, which must be below [`MAX_RHS_WITH_NUMBERS`].
     #[inline(always)]
     pub fn at<T: Rounded>(&self, rhs: u32) -> Complex<T> {
         if rhs == 0 { T::number(&self.first) } else { complex(self.re.at(rhs), self.im.at(rhs)) }

@@ -2,7 +2,7 @@
 //! only, not on the order of the calls, the process grid or the backend.
 use crate::algebra::elementary;
 
-/// Stream of random numbers for one key and one counter, in blocks of four 32-bit words.
+/// Stream of random numbers by Philox for one key and one counter, in blocks of four 32-bit words.
 #[derive(Clone, Debug)]
 pub struct Philox {
     key: [u32; 2],
@@ -12,8 +12,8 @@ pub struct Philox {
 }
 
 impl Philox {
-    /// Creates the stream with number `stream` (for example of a site and a direction) and `substream` (for example a
-    /// trajectory or a sweep) under `seed`.
+    /// Creates the random stream with the key `seed`, the number `stream` (for example of a site and a direction) and
+    /// the number `substream` (for example of a trajectory or a sweep).
     #[inline(always)]
     pub fn new(seed: u64, stream: u64, substream: u32) -> Self {
         let counter = [0, substream, stream as u32, (stream >> 32) as u32];
@@ -30,14 +30,14 @@ impl Philox {
         self.used += 1;
         self.block[self.used - 1]
     }
-    /// Returns a number uniform in (0, 1), never 0 or 1, with 52 random bits.
+    /// Returns a uniform random number in (0, 1), never 0 or 1, with 52 random bits.
     #[inline(always)]
     pub fn uniform(&mut self) -> f64 {
         let bits = (self.next_u32() as u64) << 32 | self.next_u32() as u64;
         uniform(bits)
     }
-    /// Returns two numbers like [`uniform`](Self::uniform), from a new block; the rest of the current block is dropped. Kernels
-    /// use this function, because they must not count words at run time.
+    /// Returns two uniform random numbers in (0, 1) from a new block, each like [`uniform`](Self::uniform). The rest of
+    /// the current block is dropped. Kernels use this function, because they must not count words at run time.
     #[inline(always)]
     pub fn uniform_pair(&mut self) -> [f64; 2] {
         let [a, b, c, d] = philox(self.counter, self.key);
@@ -47,21 +47,23 @@ impl Philox {
     }
 }
 
-/// Purposes of a site's streams, which are the four uppermost bits of a stream's number.
+/// Purposes of random streams, which are the four uppermost bits of a stream's number.
 pub mod purpose {
-    /// Purpose of the heat bath of links.
+    /// Purpose of the streams for the heat bath of links.
     pub const HEATBATH: u64 = 8 << 60;
-    /// Purpose of momenta.
+    /// Purpose of the streams for momenta.
     pub const MOMENTA: u64 = 9 << 60;
-    /// Purpose of pseudofermions, whose number is in the bits from [`WHICH`] on.
+    /// Purpose of the streams for pseudofermions; the pseudofermion's number is in the bits from [`WHICH`] on.
     pub const PSEUDOFERMIONS: u64 = 10 << 60;
-    /// Purpose of noise vectors of observables, whose number is in the bits from [`WHICH`] on.
+    /// Purpose of the streams for noise vectors of observables; the vector's number is in the bits from [`WHICH`] on.
     pub const NOISE: u64 = 11 << 60;
-    /// Purpose of the Metropolis step of a trajectory.
+    /// Purpose of the stream for the Metropolis step of a trajectory.
     pub const METROPOLIS: u64 = 12 << 60;
-    /// Purpose of the random start vectors of the multigrid setup, whose number is in the bits from [`WHICH`] on.
+    /// Purpose of the streams for random start vectors of the multigrid setup; the vector's number is in the bits from
+    /// [`WHICH`] on.
     pub const NEAR_NULL_VECTORS: u64 = 13 << 60;
-    /// Position of the first bit of a vector's number, below 2¹², above that of the site.
+    /// Position of the lowest bit of a vector's number in a stream's number. The vector's number is below 2¹²; the
+    /// number of the site is in the bits below.
     pub const WHICH: u32 = 48;
 }
 
@@ -72,8 +74,8 @@ fn uniform(bits: u64) -> f64 {
 }
 
 impl Philox {
-    /// Returns two independent numbers with the normal distribution of mean 0 and variance 1 (Box and Muller 1958), the same
-    /// bits on every backend, from a new block like [`uniform_pair`](Self::uniform_pair).
+    /// Returns two independent normal random numbers with mean 0 and variance 1 (Box and Muller 1958), from a new block
+    /// like [`uniform_pair`](Self::uniform_pair). They have the same bits on every backend.
     #[inline(always)]
     pub fn gaussian_pair(&mut self) -> [f64; 2] {
         let [u, v] = self.uniform_pair();
@@ -86,7 +88,7 @@ impl Philox {
 /// Normal random numbers that need not have the same bits on every machine.
 #[cfg(not(target_arch = "nvptx64"))]
 impl Philox {
-    /// Returns two independent numbers with the normal distribution of mean 0 and variance 1 (Box and Muller 1958).
+    /// Returns two independent normal random numbers with mean 0 and variance 1 (Box and Muller 1958).
     pub fn normal_pair(&mut self) -> [f64; 2] {
         let radius = (-2.0 * self.uniform().ln()).sqrt();
         let (sin, cos) = (core::f64::consts::TAU * self.uniform()).sin_cos();

@@ -8,7 +8,7 @@ use crate::storage::{NumberFormat, SiteFormat, Spinors};
 use crate::sums::DeviceSums;
 use crate::{Kernel, Reduction};
 
-/// Division of the local lattice into equal blocks of even extents.
+/// Division of the local lattice into equal blocks with even extents.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Blocks {
@@ -22,7 +22,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Placeholder without blocks, for arguments that are not used.
+    /// Placeholder without blocks, for kernels that do not use blocks.
     pub const NONE: Blocks = {
         let one = Divisor::new(1);
         Blocks { half_x: one, y: one, z: one, t: one, counts: [one; 3], all: one }
@@ -91,8 +91,8 @@ impl Blocks {
     }
 }
 
-/// \[Re (r, t), Im (r, t), ‖t‖²\] in each block. Call `rhs` computes block d of D for right-hand side j, where
-/// j D + d = `first` + `rhs`.
+/// Inner products \[Re (r, t), Im (r, t), ‖t‖²\] in each block. Call `rhs` of the launch computes block d of D for
+/// right-hand side j, where j D + d = `first` + `rhs`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct BlockDot {
@@ -100,13 +100,13 @@ pub struct BlockDot {
     pub r: Field,
     /// t
     pub t: Field,
-    /// The blocks.
+    /// Division of the lattice into blocks.
     pub blocks: Blocks,
-    /// The lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
-    /// Parity of the fields.
+    /// Parity of the sites of the fields: 0 for even, 1 for odd.
     pub parity: u32,
-    /// Number of sums that other launches computed before this one.
+    /// Number of sums that earlier launches computed.
     pub first: u32,
 }
 // SAFETY: reads only.
@@ -120,8 +120,8 @@ unsafe impl<F: SiteFormat> Reduction<F> for BlockDot {
     }
 }
 
-/// MR step in every block, with t = A r: x ← x + ω α r and t ← r − ω α t, the new residual, with α = (t, r) / ‖t‖² of the
-/// site's block. A block whose α is not finite keeps its x and r.
+/// MR step in every block with t = A r: x ← x + ω α r and t ← r − ω α t, the new residual, where α = (t, r) / ‖t‖² is
+/// computed for each block. A block whose α is not finite keeps its x and r.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct SchwarzMrUpdate {
@@ -129,17 +129,17 @@ pub struct SchwarzMrUpdate {
     pub x: Field,
     /// r
     pub r: Field,
-    /// t = A r before the launch, and the new residual after it.
+    /// Vector t = A r before the launch, and the new residual after it.
     pub t: Field,
-    /// (r, t) and ‖t‖²
+    /// Sums (r, t) and ‖t‖² of each block.
     pub sums: DeviceSums,
-    /// The blocks to which the sums belong.
+    /// Division of the lattice into blocks, one for each sum.
     pub blocks: Blocks,
-    /// The lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
-    /// Parity of the fields.
+    /// Parity of the sites of the fields: 0 for even, 1 for odd.
     pub parity: u32,
-    /// 1 if x is still 0 and is not read, else 0.
+    /// 1 if x is still 0, so that it is not read; else 0.
     pub first: u32,
     /// ω
     pub relaxation: f64,
@@ -152,7 +152,7 @@ unsafe impl<P: NumberFormat> Kernel<P> for SchwarzMrUpdate {
             let block = self.blocks.of(&self.geometry.site(i, self.parity));
             let [re, im, norm2] = self.sums.dot(rhs * self.blocks.count() + block);
             let factor = self.relaxation / norm2;
-            // (t, r) is the conjugate of (r, t).
+            // The product (t, r) is the complex conjugate of (r, t).
             let alpha = complex(factor * re, -factor * im);
             let sane = (alpha.re * 0.0 == 0.0) && (alpha.im * 0.0 == 0.0);
             let alpha: Complex<P::Real> = if sane { alpha.cast() } else { Complex::ZERO };
@@ -163,7 +163,7 @@ unsafe impl<P: NumberFormat> Kernel<P> for SchwarzMrUpdate {
                 r.zip(self.x.load_own::<Spinors<P>>(i, rhs), |r, x| alpha.mul_add(r, x))
             };
             self.x.store::<Spinors<P>>(i, rhs, &x);
-            // t is not read, because NaN must not stay in a field with other blocks.
+            // If α is not finite, t is not read, because a NaN in this block must not remain in the field.
             let t = if sane { self.t.load_own::<Spinors<P>>(i, rhs).zip(r, |t, r| (-alpha).mul_add(t, r)) } else { r };
             self.t.store::<Spinors<P>>(i, rhs, &t);
         }

@@ -12,28 +12,28 @@ use crate::storage::{Element, NumberFormat, Recon8, StoreLinks};
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
 
-/// S(x) = U_ν(x) V(x+ν̂) U†_ν(x+μ̂) + U†_ν(x−ν̂) V(x−ν̂) U_ν(x−ν̂+μ̂), where V is a path from x to x+μ̂, and F_μ(x) ← F_μ(x) +
-/// c S(x).
+/// Staples S(x) = U_ν(x) V(x+ν̂) U†_ν(x+μ̂) + U†_ν(x−ν̂) V(x−ν̂) U_ν(x−ν̂+μ̂), where V is a path from x to x+μ̂, and
+/// their sum F_μ(x) ← F_μ(x) + c S(x).
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Staple {
-    /// U on the even and on the odd sites.
+    /// Links U that start at the even and at the odd sites.
     pub links: [ThinLinks; 2],
-    /// V on the even and on the odd sites.
+    /// Paths V on the even and on the odd sites.
     pub input: [Matrices; 2],
-    /// S on the sites of `parity`.
+    /// Staples S on the sites of `parity`.
     pub out: Matrices,
-    /// F_μ on the sites of `parity`.
+    /// Sum F_μ on the sites of `parity`, to which the kernel adds.
     pub sum: Matrices,
-    /// The lattice.
+    /// Geometry of the bordered lattice.
     pub geometry: Geometry,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
     /// μ
     pub mu: u32,
     /// ν
     pub nu: u32,
-    /// 1 to store S, 0 to omit it.
+    /// 1 to store S, 0 if only the sum is needed.
     pub keep: u32,
     /// c
     pub coefficient: f64,
@@ -108,14 +108,14 @@ pub(crate) fn step(g: &Geometry, x: &Site, mu: u32, forward: bool) -> u32 {
     g.neighbour(x, mu as usize, forward)
 }
 
-/// F_μ(x) = c_μ U_μ(x) for all μ. This gives the initial value of sums of staples, and links with the phases of a boundary
-/// condition.
+/// Scales links, F_μ(x) = c_μ U_μ(x) for all μ. The kernel initialises sums of staples, and applies the phases of a
+/// boundary condition to links.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ScaleLinks {
     /// U
     pub input: ThinLinks,
-    /// F; it may be the field `input`.
+    /// Scaled links F; they may be the field `input`.
     pub out: ThinLinks,
     /// c_μ
     pub factors: [Complex<f64>; 4],
@@ -135,17 +135,17 @@ unsafe impl<T: Element> Kernel<T> for ScaleLinks {
     }
 }
 
-/// L_μ(x) = c U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂)
+/// Long links L_μ(x) = c U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂).
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct LongLinks {
-    /// U on the even and on the odd sites.
+    /// Links U that start at the even and at the odd sites.
     pub links: [ThinLinks; 2],
-    /// L on the sites of `parity`.
+    /// Long links L on the sites of `parity`.
     pub out: ThinLinks,
-    /// The lattice.
+    /// Geometry of the bordered lattice.
     pub geometry: Geometry,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
     /// c
     pub factor: f64,
@@ -173,13 +173,13 @@ unsafe impl<T: Element> Kernel<T> for LongLinks {
     }
 }
 
-/// W = V (V†V)^(−1/2), the unitary matrix closest to V, for all four links of a site.
+/// Projects all four links V of a site to W = V (V†V)^(−1/2), the unitary matrix closest to V.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ProjectU3 {
     /// V
     pub input: ThinLinks,
-    /// W; it may be the field `input`.
+    /// Projected links W; they may be the field `input`.
     pub out: ThinLinks,
 }
 
@@ -207,11 +207,11 @@ fn norm2<T: Real>(v: &Su3<T>) -> T {
     Colour(a).norm2() + Colour(b).norm2() + Colour(c).norm2()
 }
 
-/// Returns the unitary polar factor of a regular matrix by Newton's iteration X ← (γ X + X^{-†} / γ) / 2 with γ² = ‖X⁻¹‖ / ‖X‖
-/// (Higham 1986), which converges quadratically. A singular matrix gives numbers that are not finite.
+/// Returns the unitary polar factor of a regular matrix. Newton's iteration X ← (γ X + X^{-†} / γ) / 2 with γ² = ‖X⁻¹‖
+/// / ‖X‖ (Higham 1986) converges quadratically. For a singular matrix, the elements of the result are not finite.
 #[inline(always)]
 pub fn polar<T: Real>(v: &Su3<T>) -> Su3<T> {
-    // Nine steps suffice with this scaling for condition numbers up to 10¹⁵; the tenth is a reserve.
+    // Nine steps suffice with this scaling for condition numbers up to 10¹⁵; the tenth is a safety margin.
     const STEPS: u32 = 10;
     let mut x = *v;
     let mut k = 0;
@@ -236,11 +236,11 @@ unsafe impl<T: Element> Kernel<T> for ProjectU3 {
     }
 }
 
-/// V ← W, the matrix in SU(3) with the largest Re tr (W V†), for one matrix V on each site.
+/// Projects one matrix V on each site to W, the matrix in SU(3) with the largest Re tr (W V†).
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ProjectSu3 {
-    /// V before the launch, and W after it.
+    /// Matrices V before the launch, and W after it.
     pub matrices: Matrices,
 }
 
@@ -271,7 +271,8 @@ fn largest_phases([least, second, third]: [f64; 3], whole: Complex<f64>) -> [Com
         // `sum` is e^{iA(t)}, where A(t) is at most 3π/2.
         let sum = x * refracted(second, x) * refracted(third, x);
         let excess = sum * whole.conj();
-        // The sign of A(t) − ψ follows from its sine if the angles are close, and otherwise from their cosines.
+        // If the angles A(t) and ψ are close, the sign of A(t) − ψ follows from its sine; otherwise it follows from the
+        // cosines of the angles.
         let is_high = if excess.re > 0.0 { excess.im > 0.0 } else { sum.im < 0.0 || sum.re < whole.re };
         if is_high {
             high = x;
@@ -285,16 +286,16 @@ fn largest_phases([least, second, third]: [f64; 3], whole: Complex<f64>) -> [Com
     [x, refracted(second, x), refracted(third, x)]
 }
 
-/// Returns the W in SU(3) with the largest Re tr (W V†). With the polar decomposition V = U H and H = E σ E†, it is W = U E
-/// e^{iθ} E† with the largest Σ_k σ_k cos θ_k for which det W = 1. The number of steps is fixed, however close to each other
-/// the σ_k are. A singular V gives numbers that are not finite.
+/// Returns the matrix W in SU(3) with the largest Re tr (W V†). With the polar decomposition V = U H and H = E σ E†, W
+/// = U E e^{iθ} E†, where the phases θ maximise Σ_k σ_k cos θ_k for det W = 1. The number of steps is fixed, and does
+/// not depend on how close the σ_k are to each other. For a singular V, the elements of W are not finite.
 #[inline(always)]
 pub fn largest_in_su3(v: &Su3<f64>) -> Su3<f64> {
     let u = polar(v);
     let ([a, b, c], e) = Hermitian::part_of(u.adjoint() * *v).eigen();
     let det = u.determinant();
     let whole = det.conj().scale(1.0 / det.norm_sqr().sqrt_or_zero());
-    // The complex conjugate problem has the complex conjugate phases.
+    // If `whole` is replaced by its complex conjugate, so are the phases.
     let is_below = whole.im < 0.0;
     let whole = if is_below { whole.conj() } else { whole };
     let (is_first, is_second) = (a <= b && a <= c, b <= c);
@@ -327,15 +328,15 @@ unsafe impl Kernel<()> for ProjectSu3 {
     }
 }
 
-/// Σ_μ ‖U†_μ U_μ − 1‖², the violation of unitarity.
+/// Violation of unitarity, Σ_μ ‖U†_μ U_μ − 1‖², summed over the sites of one parity.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct UnitarityViolation {
-    /// U on the sites of one parity of the bordered lattice.
+    /// Links U that start at the sites of one parity of the bordered lattice.
     pub links: ThinLinks,
     /// Lattice of the links.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
 }
 // SAFETY: reads only.
@@ -353,17 +354,17 @@ unsafe impl Reduction<()> for UnitarityViolation {
     }
 }
 
-/// Counts of link components whose absolute value exceeds `bound` / 2^(k/4), for k from 1 to 8.
+/// Numbers of link components whose absolute value exceeds `bound` / 2^(k/4), one number for each k from 1 to 8.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ComponentsAbove {
-    /// The links on the sites of one parity of the bordered lattice.
+    /// Links that start at the sites of one parity of the bordered lattice.
     pub links: ThinLinks,
     /// Lattice of the links.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
-    /// Upper bound of the absolute values of all components.
+    /// Bound that the absolute values of all components do not exceed.
     pub bound: f64,
 }
 // SAFETY: reads only.
@@ -397,19 +398,19 @@ unsafe impl Reduction<()> for ComponentsAbove {
     }
 }
 
-/// Copies links that are stored once to the layout with the links around the sites of one parity: the link that starts at a
-/// site and the link that ends there, each times a complex factor of its direction. Links are one site long, or three for
-/// [`ThreeSites`].
+/// Copies links that are stored once to the layout with two links for each site and direction: the link that starts at
+/// a site and the link that ends there, each times a complex factor that depends on the direction. Links are one site
+/// long, or three for [`ThreeSites`].
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackThin {
-    /// The links on the even and on the odd sites of the bordered lattice.
+    /// Links that start at the even and at the odd sites of the bordered lattice.
     pub input: [ThinLinks; 2],
     /// The copied links, around the sites of the local lattice.
     pub links: Links,
-    /// Lattice of the input.
+    /// Lattice of the field `input`.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
     /// Complex factors of the four directions.
     pub factors: [Complex<f64>; 4],
@@ -457,20 +458,20 @@ impl PackThin {
     }
 }
 
-/// Counts the links that start at the local lattice's sites of one parity and that, times `scale`, neither [`Recon8`] nor
-/// [`Recon9`](crate::storage::Recon9) can represent.
+/// Counts links that neither [`Recon8`] nor [`Recon9`](crate::storage::Recon9) can represent after multiplication by
+/// `scale`, among those that start at the local lattice's sites of one parity.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct SingularThin {
-    /// The links that start at the sites of one parity of the bordered lattice.
+    /// Links that start at the sites of one parity of the bordered lattice.
     pub links: ThinLinks,
     /// Lattice of the links.
     pub lattice: Bordered,
-    /// The local lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
-    /// 1 to count links in t only across the boundary, because others are not stored in temporal gauge; else 0.
+    /// 1 to count links in t only across the boundary, because temporal gauge stores no other links in t; else 0.
     pub temporal: u32,
     /// Factor that makes the links unitary.
     pub scale: f64,
@@ -493,7 +494,7 @@ unsafe impl Reduction<()> for SingularThin {
     }
 }
 
-/// Copies links from one region to another, to and from the buffers for the links of other processes.
+/// Copies links from one region to another, for example to and from the buffers for links of other processes.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CopyThin {
@@ -507,7 +508,7 @@ pub struct CopyThin {
     pub to: Region,
     /// Lattice of both regions.
     pub geometry: Geometry,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
 }
 // SAFETY: calls write different sites, as regions have each site once.

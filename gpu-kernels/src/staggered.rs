@@ -15,14 +15,14 @@ use crate::storage::{Colours, HopLinks, ImprovedHops, NumberFormat};
 use crate::wilson::{Exterior, Interior};
 use core::marker::PhantomData;
 
-/// Signs η_μ(x), which depend on the parities of the coordinates.
+/// Signs η_μ(x) of staggered fermions, which depend on the parities of the coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Phases(u64);
 
 impl Phases {
-    /// Creates the signs η_μ = (−1)^(sum of the coordinates whose bits are set in `counted[μ]`), where bit 0 stands for x and
-    /// bit 3 for t.
+    /// Creates the signs η_μ = (−1)^(sum of coordinates), where the sum contains the coordinates whose bits are set in
+    /// `counted[μ]`; bit 0 stands for x and bit 3 for t.
     pub const fn new(counted: [u32; 4]) -> Self {
         // Bit 16 μ + k is set if η_μ is −1 at sites where exactly the coordinates of the bits in k are odd.
         let mut table = 0;
@@ -58,42 +58,42 @@ impl Phases {
     }
 }
 
-/// Arguments of a staggered operator at the sites of one parity: D ψ, or a x + b D ψ. The kernel's format determines the
-/// hopping term, with one link or with two.
+/// Arguments of a staggered operator at the sites of one parity: D ψ, or a x + b D ψ. The format of the kernel
+/// determines whether the hopping term has one link or two in each direction.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct StaggeredDslash {
-    /// The result, on the sites of one parity.
+    /// Field for the result, on the sites of one parity.
     pub out: Field,
-    /// x on the parity of `out`; it may be the field `out`.
+    /// Field x on the parity of `out`; it may be the field `out`.
     pub x: Field,
-    /// Field w of the sums, on the parity of `out`; it may be x.
+    /// Field w of the inner products, on the parity of `out`; it may be the field x.
     pub w: Field,
-    /// 0 for D ψ alone, else 1.
+    /// 0 to compute D ψ alone, 1 to compute a x + b D ψ.
     pub sum: u32,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
     /// Factor of x.
     pub a: Scalar,
     /// Factor of the hopping term.
     pub b: Scalar,
-    /// ψ on the other parity.
+    /// Field ψ on the sites of the other parity.
     pub input: Field,
-    /// The lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
-    /// Sites to compute.
+    /// Sites at which the result is computed.
     pub region: Region,
     /// η
     pub phases: Phases,
-    /// Sign of hops across the boundary in t.
+    /// Sign of hops across the boundary of the lattice in t.
     pub across: Scalar,
-    /// F_μ(x) and F†_μ(x−μ̂) around the sites, divided by `factor`.
+    /// Links F_μ(x) and F†_μ(x−μ̂) around the sites, divided by `factor`.
     pub links: Links,
-    /// Factor of the stored links.
+    /// Factor that multiplies the stored links.
     pub factor: Scalar,
-    /// L_μ(x) and L†_μ(x−3μ̂) around the sites, divided by `long_factor`.
+    /// Long links L_μ(x) and L†_μ(x−3μ̂) around the sites, divided by `long_factor`.
     pub long: Links,
-    /// Factor of the stored long links.
+    /// Factor that multiplies the stored long links.
     pub long_factor: Scalar,
     /// Ghost zones of the input, for hops that leave the local lattice.
     pub ghosts: Ghosts,
@@ -169,9 +169,9 @@ pub trait Hops<P: NumberFormat>: 'static {
         first: u32,
     ) -> [Colour<P::Real>; N];
 }
-/// Hops over one link.
+/// Hopping term with hops over one link.
 pub struct Naive<R>(PhantomData<R>);
-/// Hops over one fat link and one long link.
+/// Hopping term with hops over a fat link and a long link.
 pub struct Improved<R>(PhantomData<R>);
 
 impl<P: NumberFormat, R: HopLinks<P>> Hops<P> for Naive<R> {
@@ -214,7 +214,7 @@ impl<P: NumberFormat, R: ImprovedHops<P>> Hops<P> for Improved<R> {
     }
 }
 
-/// Part of the sites for which a kernel is compiled, as for Wilson-like operators: [`Interior`] or [`Exterior`].
+/// Part of the sites for which a kernel on colour vectors is compiled: [`Interior`] or [`Exterior`].
 pub trait ColourPart: 'static {
     /// Source of colour vectors for hops that leave the local lattice.
     type GhostSource: ColourGhosts;
@@ -240,8 +240,8 @@ impl ColourPart for Exterior {
     }
 }
 
-/// Format of [`StaggeredDslash`] in precision `P` with hops `H`, for sites `S`. With `FIXED`, the kernel always has x, as
-/// kernels with sums need it.
+/// Format of [`StaggeredDslash`] in precision `P` with hopping term `H`, for sites `S`. With `FIXED`, the kernel always
+/// adds x, as kernels with sums need it.
 pub struct StaggeredFormat<P, H, S, const FIXED: bool>(PhantomData<(P, H, S)>);
 
 // SAFETY: reads element (i, rhs) of `x` only, which may be `out`.

@@ -42,19 +42,21 @@ unsafe fn staples<T: Element>(u: &[ThinLinks; 2], g: &Geometry, x: (&Site, u32),
     sum
 }
 
-/// Computes Λ_μ(x), and G_μ(x) ← exp(−X_μ(x)) G_μ(x) + ρ Λ_μ(x) C_μ(x). The direction μ takes the place of the right-hand side.
+/// Computes Λ_μ(x) and updates the gradient, G_μ(x) ← exp(−X_μ(x)) G_μ(x) + ρ Λ_μ(x) C_μ(x). The direction μ takes the
+/// place of the right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct StoutDerivative {
-    /// U on the even and on the odd sites of the bordered lattice.
+    /// Links U that start at the even and at the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
-    /// Gradient on the sites of `parity` of the bordered lattice. On entry it is the gradient with respect to the stout links.
+    /// Gradient G on the sites of `parity` of the bordered lattice. On entry, it is the gradient with respect to the
+    /// stout links.
     pub gradient: ThinLinks,
-    /// Λ on the sites of `parity` of the bordered lattice.
+    /// Matrices Λ on the sites of `parity` of the bordered lattice.
     pub weights: Momenta,
     /// Lattice of the links, the gradient and Λ, with the sites to process.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
     /// Number of directions of staples, 3 or 4, of which x is the first.
     pub directions: u32,
@@ -85,20 +87,20 @@ unsafe impl<T: Element> Kernel<T> for StoutDerivative {
     }
 }
 
-/// G_μ(x) ← G_μ(x) − ρ Σ_{ν≠μ} {…}, the contribution of staples that contain U_μ(x). The direction μ takes the place of the
-/// right-hand side.
+/// Subtracts from the gradient G_μ(x) the contribution of staples that contain U_μ(x): ρ times the sum over ν ≠ μ in
+/// the formula of this module. The direction μ takes the place of the right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct StoutGradient {
-    /// U on the even and on the odd sites of the bordered lattice.
+    /// Links U that start at the even and at the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
-    /// Λ on the even and on the odd sites of the bordered lattice.
+    /// Matrices Λ on the even and on the odd sites of the bordered lattice.
     pub weights: [Momenta; 2],
-    /// G on the sites of `parity` of the bordered lattice.
+    /// Gradient G on the sites of `parity` of the bordered lattice.
     pub gradient: ThinLinks,
-    /// Lattice of U, Λ and G.
+    /// Lattice of the links, Λ and the gradient.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
     /// Number of directions of staples, 3 or 4, of which x is the first.
     pub directions: u32,

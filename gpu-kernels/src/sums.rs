@@ -1,7 +1,8 @@
 //! Sums that stay on the device. Kernels read them without waiting for the host.
 use crate::memory::{Access, Global, HalfChunk};
 
-/// Sums on the device, separately for each of up to five parts of a lattice over which values were summed.
+/// Sums that remain on the device. A lattice consists of up to five parts that were summed separately; the view adds
+/// the sums of the parts.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct DeviceSums {

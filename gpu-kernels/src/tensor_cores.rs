@@ -7,14 +7,14 @@
 use crate::algebra::Complex;
 use core::arch::asm;
 
-/// Elements (g, 2 t), (g, 2 t + 1), (g + 8, 2 t) and (g + 8, 2 t + 1) of a sum C, in lane 4 g + t.
+/// Elements of the sum C that a lane holds: lane 4 g + t has (g, 2 t), (g, 2 t + 1), (g + 8, 2 t) and (g + 8, 2 t + 1).
 #[derive(Clone, Copy)]
 pub struct TileSums {
     pub re: [f32; 4],
     pub im: [f32; 4],
 }
 
-/// The two numbers of A that a lane passes to [`TileSums::add_quads`].
+/// The two elements of A that a lane passes to [`TileSums::add_quads`].
 #[derive(Clone, Copy)]
 pub struct QuadRows([[f32; 4]; 2]);
 impl QuadRows {
@@ -24,7 +24,7 @@ impl QuadRows {
     }
 }
 
-/// The number of B that a lane passes to [`TileSums::add_quads`].
+/// The element of B that a lane passes to [`TileSums::add_quads`].
 #[derive(Clone, Copy)]
 pub struct Column([[f32; 2]; 2]);
 impl Column {
@@ -32,7 +32,7 @@ impl Column {
     pub fn new(z: Complex<f32>) -> Self {
         Column(split([z.re, z.im]))
     }
-    /// Returns the number, or 0 if `keep` is false.
+    /// Returns this element, or 0 if `keep` is false.
     #[inline(always)]
     pub fn only_if(self, keep: bool) -> Self {
         let zero_or = |[re, im]: [f32; 2]| if keep { [re, im] } else { [0.0, 0.0] };
@@ -43,7 +43,8 @@ impl Column {
 impl TileSums {
     pub const ZERO: TileSums = TileSums { re: [0.0; 4], im: [0.0; 4] };
 
-    /// C ← C + A B, summed over t, where lane 4 g + t has elements (g, t) and (g + 8, t) of A and element (t, g) of B.
+    /// Computes C ← C + A B. Lane 4 g + t passes elements (g, t) and (g + 8, t) of A in `rows`, and element (t, g) of B
+    /// in `column`.
     #[inline(always)]
     pub fn add_quads(&mut self, rows: &QuadRows, column: &Column) {
         let ([large_rows, small_rows], [large, small]) = (rows.0, column.0);
@@ -56,8 +57,8 @@ impl TileSums {
         self.re = mma(self.re, rows, [re, -im]);
         self.im = mma(self.im, rows, [im, re]);
     }
-    /// C ← C + M ψ. A lane holds its eight elements of a tile M, and numbers 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 of ψ for
-    /// right-hand side g. With `to_split` the elements of M have more than 11 bits, and are split.
+    /// Computes C ← C + M ψ. Each lane passes its eight elements of a tile M, and numbers 2 t, 2 t + 1, 2 t + 8 and
+    /// 2 t + 9 of ψ for right-hand side g. Elements of M that have more than 11 bits must be split (`to_split`).
     #[inline(always)]
     pub fn add_tile(&mut self, re: [f32; 8], im: [f32; 8], to_split: bool, psi: [Complex<f32>; 4]) {
         let (x, y) = (split(psi.map(|z| z.re)), split(psi.map(|z| z.im)));

@@ -2,7 +2,7 @@
 
 /// Number of bytes of shared memory for the partial sums of a kernel in which several warps compute a call together.
 pub const PART_SUMS_BYTES: u32 = 4 * MOST_PART_SUMS as u32;
-/// Maximum number of partial sums in shared memory.
+/// Maximum number of partial sums in the shared memory of a block.
 pub const MOST_PART_SUMS: usize = 2048;
 
 #[cfg(target_arch = "nvptx64")]
@@ -16,13 +16,13 @@ mod gpu {
 
     core::arch::global_asm!(".shared .align 16 .b8 part_sums[{0}];", const PART_SUMS_BYTES);
 
-    /// Waits for all threads of the block, and makes their writes to shared memory visible to each other.
+    /// Waits for all threads of the block. Their writes to shared memory are then visible to all of them.
     #[inline(always)]
     pub fn synchronize_block() {
         // SAFETY: all threads of a block take the same branches in a kernel whose parts are summed.
         unsafe { _syncthreads() }
     }
-    /// Stores a partial sum in shared memory.
+    /// Stores a partial sum in shared memory; `place` is below [`MOST_PART_SUMS`](super::MOST_PART_SUMS).
     ///
     /// # Safety
     /// `place` < [`MOST_PART_SUMS`](super::MOST_PART_SUMS), and no other thread writes that place.
@@ -30,7 +30,7 @@ mod gpu {
     pub unsafe fn put_part_sum(place: u32, x: f32) {
         unsafe { asm!("st.shared.f32 [{0}], {1};", in(reg32) part_sums() + 4 * place, in(reg32) x, options(nostack)) }
     }
-    /// Reads a partial sum from shared memory.
+    /// Reads the partial sum at `place` from shared memory.
     ///
     /// # Safety
     /// The sum was stored, and the threads of the block have waited for each other since.
@@ -46,13 +46,13 @@ mod gpu {
         unsafe { asm!("mov.u32 {0}, part_sums;", out(reg32) address, options(pure, nomem, nostack)) }
         address
     }
-    /// Waits for all lanes of the warp, and makes their writes to memory visible to each other.
+    /// Waits for all lanes of the warp. Their writes to memory are then visible to all of them.
     #[inline(always)]
     pub fn synchronize_warp() {
         // SAFETY: all lanes of a warp take the same branches in a kernel that warps compute.
         unsafe { asm!("bar.warp.sync -1;", options(nostack)) }
     }
-    /// Returns the word that lane `lane ^ mask` of the warp holds.
+    /// Returns the value of `word` in lane `lane ^ mask` of the warp, where `lane` is the own lane.
     #[inline(always)]
     pub fn shuffle_bits(word: u32, mask: u32) -> u32 {
         let out: u32;

@@ -18,7 +18,7 @@ use crate::storage::{
 pub struct HostArray(Global);
 
 impl HostArray {
-    /// Creates a view of an array of double-precision complex numbers.
+    /// Creates a view of an array of complex numbers in double precision at `base`.
     ///
     /// # Safety
     /// The array stays at `base` while a kernel runs that holds the view or a copy of it. It has all sites and right-hand sides
@@ -63,13 +63,13 @@ impl HostArray {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackField {
-    /// The host's fields.
+    /// Fields on the host, `[rhs][site]`.
     pub host: HostArray,
-    /// The device's field.
+    /// Field on the device.
     pub field: Field,
-    /// The lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
-    /// Parity of the device's field.
+    /// Parity of the sites of the field on the device: 0 for even, 1 for odd.
     pub parity: u32,
 }
 // SAFETY: call (i, rhs) writes element (i, rhs) only.
@@ -88,13 +88,13 @@ unsafe impl<K: SiteKind, P: NumberFormat> Kernel<Sites<K, P>> for PackField {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct UnpackField {
-    /// The host's fields.
+    /// Fields on the host, `[rhs][site]`.
     pub host: HostArray,
-    /// The device's field.
+    /// Field on the device.
     pub field: Field,
-    /// The lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
-    /// Parity of the device's field.
+    /// Parity of the sites of the field on the device: 0 for even, 1 for odd.
     pub parity: u32,
 }
 // SAFETY: call (i, rhs) writes the elements of its own site only.
@@ -108,9 +108,9 @@ unsafe impl<K: SiteKind, P: NumberFormat> Kernel<Sites<K, P>> for UnpackField {
     }
 }
 
-/// Copies a fermion field to colour vectors, one right-hand side for each spin of each right-hand side. The vectors are
-/// multiplied by c(x) = +, +, −, − for x+y+z+t = 0, 1, 2, 3 (mod 4), as kernels of naive staggered quarks need them for
-/// smearing. For colour vectors the operation is its own inverse.
+/// Copies a fermion field to colour vectors: each spin of each right-hand side becomes one right-hand side. The vectors
+/// are multiplied by c(x) = +, +, −, − for x+y+z+t = 0, 1, 2, 3 (mod 4), as kernels of naive staggered quarks need them
+/// for smearing. For colour vectors, the operation is its own inverse.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct SplitSpins {
@@ -118,15 +118,16 @@ pub struct SplitSpins {
     pub field: Field,
     /// Colour vectors to write.
     pub colours: Field,
-    /// The lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
-    /// Parity of the fields.
+    /// Parity of the sites of the fields: 0 for even, 1 for odd.
     pub parity: u32,
-    /// Sum x+y+z+t of the first site; only the two lowest bits matter.
+    /// Sum x+y+z+t of the coordinates of the first site; only the two lowest bits matter.
     pub first: u32,
 }
 
-/// Copies colour vectors, one right-hand side for each spin, to spinors, times c(x) as in [`SplitSpins`].
+/// Copies colour vectors, one right-hand side for each spin, to a field of spinors and multiplies them by c(x), as in
+/// [`SplitSpins`].
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct JoinSpins {
@@ -134,11 +135,11 @@ pub struct JoinSpins {
     pub colours: Field,
     /// Spinors to write.
     pub field: Field,
-    /// The lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
-    /// Parity of the fields.
+    /// Parity of the sites of the fields: 0 for even, 1 for odd.
     pub parity: u32,
-    /// Sum x+y+z+t of the first site; only the two lowest bits matter.
+    /// Sum x+y+z+t of the coordinates of the first site; only the two lowest bits matter.
     pub first: u32,
 }
 
@@ -203,15 +204,15 @@ pub(crate) fn host_site(geometry: &Geometry, i: u32, parity: u32, rhs: u32) -> u
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackThinLinks {
-    /// Links on the host, `[site][4][3][3]`.
+    /// Links on the host, `[site][μ][row][column]`.
     pub host: HostArray,
-    /// The device's links.
+    /// Links on the device.
     pub links: ThinLinks,
-    /// Lattice of the device's links.
+    /// Lattice of the links on the device.
     pub lattice: Bordered,
-    /// The host's lattice, which is the local lattice.
+    /// Geometry of the links on the host, which is that of the local lattice.
     pub geometry: Geometry,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
 }
 // SAFETY: call i writes the links of the local lattice's site i only.
@@ -230,15 +231,15 @@ unsafe impl Kernel<()> for PackThinLinks {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct UnpackThinLinks {
-    /// Links on the host, `[site][4][3][3]`.
+    /// Links on the host, `[site][μ][row][column]`.
     pub host: HostArray,
-    /// The device's links.
+    /// Links on the device.
     pub links: ThinLinks,
-    /// Lattice of the device's links.
+    /// Lattice of the links on the device.
     pub lattice: Bordered,
-    /// The host's lattice, which is the local lattice.
+    /// Geometry of the links on the host, which is that of the local lattice.
     pub geometry: Geometry,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
 }
 // SAFETY: call i writes the elements of its own site only.
@@ -269,8 +270,8 @@ pub(crate) unsafe fn host_link(host: &HostArray, site: u32, mu: usize) -> Su3<f6
     unsafe { Su3([host.colour(k).0, host.colour(k + 3).0, host.colour(k + 6).0]) }
 }
 
-/// Copies a fermion field from one region to another and multiplies it by a number. Sources and destinations are parts of the
-/// lattice, with or without neighbouring sites around them, and messages.
+/// Copies a fermion field from one region to another and multiplies it by a number. Either field may be a part of the
+/// lattice, with or without neighbouring sites, or a message.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CopySites {
@@ -282,11 +283,11 @@ pub struct CopySites {
     pub out: Field,
     /// Region to write; call `i` writes its site number `i`.
     pub to: Region,
-    /// Lattice of both regions. A field on another lattice uses all of that lattice.
+    /// Lattice of both regions. A field on another lattice, such as a message, must have the region [`Region::WHOLE`].
     pub geometry: Geometry,
-    /// Parity of the fields.
+    /// Parity of the sites of the fields: 0 for even, 1 for odd.
     pub parity: u32,
-    /// Factor of the copied numbers.
+    /// Factor that multiplies the copied numbers.
     pub factor: f64,
 }
 // SAFETY: calls write different sites, as regions have each site once.

@@ -8,8 +8,8 @@ use crate::algebra::{Complex, complex};
 /// Number of lanes of a warp.
 pub const LANES: u32 = 32;
 
-/// Kernel in which a warp computes each call i and each right-hand side, or PARTS warps together. A launch of `n` threads, a
-/// multiple of 32 PARTS, makes the calls i in `0..n / (32 PARTS)`. The kernel is generic over formats.
+/// Kernel in which a warp, or PARTS warps together, compute each call i for each right-hand side. A launch of `n`
+/// threads, a multiple of 32 PARTS, makes the calls i in `0..n / (32 PARTS)`. The kernel is generic over formats.
 ///
 /// # Safety
 /// The contract of [`Kernel`](crate::Kernel) holds for calls of [`warp`](Self::warp).
@@ -40,12 +40,12 @@ impl Warp {
     pub(crate) fn new() -> Self {
         Warp {}
     }
-    /// Calls `f` with every lane. All lanes can read afterwards what any of them wrote to memory.
+    /// Calls `f` for every lane. Afterwards, all lanes can read what any lane wrote to memory.
     #[inline(always)]
     pub fn each(self, f: impl FnMut(u32)) {
         (0..LANES).for_each(f);
     }
-    /// Calls `f` once. All lanes can read afterwards what it wrote to memory.
+    /// Calls `f` once. Afterwards, all lanes can read what it wrote to memory.
     #[inline(always)]
     pub fn once(self, f: impl FnOnce()) {
         f();
@@ -53,7 +53,7 @@ impl Warp {
     /// Waits for all lanes of the warp.
     #[inline(always)]
     pub fn wait(self) {}
-    /// Σ f(lane)
+    /// Returns Σ f(lane) over all lanes of the warp.
     #[inline(always)]
     pub fn sum<const K: usize>(self, mut f: impl FnMut(u32) -> [f32; K]) -> [f32; K] {
         let mut lanes = [[0.0; K]; LANES as usize];
@@ -67,9 +67,9 @@ impl Warp {
         }
         lanes[0]
     }
-    /// Σ f(lane) of K / 2 complex numbers, with K = 32 or 64, over all lanes if `bits` is 0. Otherwise the sum is over each
-    /// group of lanes that have `bits` bits, 1 or 2, from bit `low` on in common. A lane passes each sum to `take` with its
-    /// group and its number.
+    /// Sums the K / 2 complex numbers f(lane), with K = 32 or 64, over lanes. If `bits` is 0, the sums are over all
+    /// lanes. Otherwise `bits` is 1 or 2, and lanes with equal bits from bit `low` on form a group with its own sums. A
+    /// lane passes each sum to `take` with the number of its group and the index of the sum.
     #[inline(always)]
     pub fn sum_complex<const K: usize>(
         self,
@@ -97,7 +97,8 @@ impl Warp {
             }
         }
     }
-    /// Σ f(part, lane) over the four lanes 4 q … 4 q + 3 of each quad, and over all parts. `take` receives q and the sum.
+    /// Sums f(part, lane) over the four lanes 4 q … 4 q + 3 of each quad, and over all parts. `take` receives q and the
+    /// sums.
     #[inline(always)]
     pub fn sum_quads<const PARTS: u32, const K: usize>(
         self,
@@ -117,7 +118,7 @@ impl Warp {
             take(quad, sums);
         }
     }
-    /// Returns the largest first number of f(lane), and the smallest second number that comes with it.
+    /// Returns the largest first number of f(lane) over all lanes, and the smallest second number that occurs with it.
     #[inline(always)]
     pub fn largest(self, mut f: impl FnMut(u32) -> (f32, u32)) -> (f32, u32) {
         let mut best = f(0);
@@ -149,13 +150,13 @@ impl Warp {
     pub(crate) fn new(thread: u32) -> Self {
         Warp { lane: thread % LANES, part: thread / LANES }
     }
-    /// Calls `f` with every lane. All lanes can read afterwards what any of them wrote to memory.
+    /// Calls `f` for every lane. Afterwards, all lanes can read what any lane wrote to memory.
     #[inline(always)]
     pub fn each(self, mut f: impl FnMut(u32)) {
         f(self.lane);
         crate::threads::synchronize_warp();
     }
-    /// Calls `f` once. All lanes can read afterwards what it wrote to memory.
+    /// Calls `f` once. Afterwards, all lanes can read what it wrote to memory.
     #[inline(always)]
     pub fn once(self, f: impl FnOnce()) {
         if self.lane == 0 {
@@ -168,7 +169,7 @@ impl Warp {
     pub fn wait(self) {
         crate::threads::synchronize_warp();
     }
-    /// Σ f(lane)
+    /// Returns Σ f(lane) over all lanes of the warp.
     #[inline(always)]
     pub fn sum<const K: usize>(self, mut f: impl FnMut(u32) -> [f32; K]) -> [f32; K] {
         let mut values = f(self.lane);
@@ -184,9 +185,9 @@ impl Warp {
         fold!(16 8 4 2 1);
         values
     }
-    /// Σ f(lane) of K / 2 complex numbers, with K = 32 or 64, over all lanes if `bits` is 0. Otherwise the sum is over each
-    /// group of lanes that have `bits` bits, 1 or 2, from bit `low` on in common. A lane passes each sum to `take` with its
-    /// group and its number.
+    /// Sums the K / 2 complex numbers f(lane), with K = 32 or 64, over lanes. If `bits` is 0, the sums are over all
+    /// lanes. Otherwise `bits` is 1 or 2, and lanes with equal bits from bit `low` on form a group with its own sums. A
+    /// lane passes each sum to `take` with the number of its group and the index of the sum.
     #[inline(always)]
     pub fn sum_complex<const K: usize>(
         self,
@@ -194,8 +195,9 @@ impl Warp {
         mut f: impl FnMut(u32) -> [f32; K],
         mut take: impl FnMut(u32, u32, Complex<f32>),
     ) {
-        // Each lane of a pair sends one half of its values to the other lane, and adds the received values to its other half.
-        // The loop is written out, because compilers would not unroll such a long loop, and its numbers would go to memory.
+        // Each lane of a pair sends one half of its values to the other lane, and adds the received values to its other
+        // half. The loop is written out, because compilers would not unroll such a long loop and would put its numbers
+        // into memory.
         let mut values = f(self.lane);
         let mut number = 0;
         macro_rules! exchange {
@@ -243,7 +245,8 @@ impl Warp {
             k += 2;
         }
     }
-    /// Σ f(part, lane) over the four lanes 4 q … 4 q + 3 of each quad, and over all parts. `take` receives q and the sum.
+    /// Sums f(part, lane) over the four lanes 4 q … 4 q + 3 of each quad, and over all parts. `take` receives q and the
+    /// sums.
     #[inline(always)]
     pub fn sum_quads<const PARTS: u32, const K: usize>(
         self,
@@ -289,7 +292,7 @@ impl Warp {
             take(quad, values);
         }
     }
-    /// Returns the number of the thread's lane.
+    /// Returns the index of this thread's lane in the warp.
     #[inline(always)]
     pub fn lane(self) -> u32 {
         self.lane
@@ -299,8 +302,8 @@ impl Warp {
     pub fn part(self) -> u32 {
         self.part
     }
-    /// Returns the sums over all parts of the group of numbers that belongs to this part. Each of PARTS parts has PARTS groups
-    /// of four numbers in each lane.
+    /// Returns sums over all parts. Each part passes PARTS groups of four numbers in each lane, and receives the sums
+    /// of one group, whose index is that of the part.
     #[inline(always)]
     pub fn sum_of_parts<const PARTS: usize>(self, values: [[f32; 4]; PARTS]) -> [f32; 4] {
         const { assert!(PARTS * PARTS * 4 * LANES as usize <= crate::threads::MOST_PART_SUMS) };
@@ -327,11 +330,11 @@ impl Warp {
             }
             part += 1;
         }
-        // The threads wait, because the next sums may overwrite these numbers.
+        // The threads wait here, because the next sums may overwrite the partial sums in shared memory.
         crate::threads::synchronize_block();
         sums
     }
-    /// Returns the largest first number of f(lane), and the smallest second number that comes with it.
+    /// Returns the largest first number of f(lane) over all lanes, and the smallest second number that occurs with it.
     #[inline(always)]
     pub fn largest(self, mut f: impl FnMut(u32) -> (f32, u32)) -> (f32, u32) {
         let mut best = f(self.lane);

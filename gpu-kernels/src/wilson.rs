@@ -16,29 +16,29 @@ use crate::multi_rhs::{StageLinks, each_rhs};
 use crate::storage::{CloverFormat, HopLinks, LinkFormat, NumberFormat, Slots, Spinors, Staged, staged_bytes};
 use core::marker::PhantomData;
 
-/// Hopping term from the other parity to the sites of `parity`.
+/// Hopping term from the sites of the other parity to the sites of `parity`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Hopping {
-    /// ψ on the other parity.
+    /// Field ψ on the sites of the other parity.
     pub input: Field,
     /// Links around the sites of `parity`.
     pub links: Links,
-    /// The lattice.
+    /// Geometry of the local lattice.
     pub geometry: Geometry,
-    /// Sites to compute.
+    /// Sites at which the result is computed.
     pub region: Region,
-    /// Parity of the output.
+    /// Parity of the sites of the result: 0 for even, 1 for odd.
     pub parity: u32,
-    /// Factor of the hops in t, 1 or an anisotropy.
+    /// Factor of the hops in t: 1, or the anisotropy.
     pub time: Scalar,
-    /// Factor of the hops in t across the boundary, `time` times the sign of the boundary condition.
+    /// Factor of the hops in t across the boundary: `time` times the sign of the boundary condition.
     pub time_across: Scalar,
 }
 
 impl Hopping {
-    /// (D ψ)(x) if `sign` is +, or (D† ψ)(x) = (γ_5 D γ_5 ψ)(x) with exchanged projectors if it is −, for N right-hand sides
-    /// from `first` on. Hops that leave the local lattice read from `ghosts`.
+    /// Computes (D ψ)(x) if `sign` is +, or (D† ψ)(x) = (γ_5 D γ_5 ψ)(x) if it is −, for N right-hand sides from
+    /// `first` on. D† has the projectors of opposite sign. Hops that leave the local lattice read from `ghosts`.
     ///
     /// # Safety
     /// Site `i` exists and nothing writes `input` meanwhile.
@@ -60,7 +60,8 @@ impl Hopping {
         let x = g.site_for::<P::Real>(i, self.parity);
         let neighbours = g.neighbours::<1>(&x);
         let mut sums = [DiracSpinor::ZERO; N];
-        // A hop of all right-hand sides with the link `which` of a direction, forward or backward.
+        // Applies one link of a direction, the forward or the backward one, to the projected spinors of all right-hand
+        // sides.
         macro_rules! hop {
             ($mu:literal, $links:ident.$which:ident, $forward:literal, $projector:ident) => {
                 let neighbour = neighbours.at($mu, $forward);
@@ -105,8 +106,8 @@ impl Hopping {
     }
 }
 
-/// Arguments of a Wilson-like operator at the sites of one parity. The arguments of the diagonal contain A or A⁻¹. The operator
-/// has one of these forms, or a form with D† in place of D:
+/// Arguments of a Wilson-like operator at the sites of one parity. The arguments of the diagonal term contain A or A⁻¹.
+/// The operator has one of the following forms, or one with D† in place of D:
 ///
 /// | | without x | with x |
 /// |---|---|---|
@@ -116,27 +117,27 @@ impl Hopping {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct WilsonDslash {
-    /// The result, on the sites of one parity.
+    /// Field for the result, on the sites of one parity.
     pub out: Field,
-    /// x on the parity of `out`; it may be the field `out`.
+    /// Field x on the parity of `out`; it may be the field `out`.
     pub x: Field,
-    /// Field w of the sums, on the parity of `out`; it may be x.
+    /// Field w of the inner products, on the parity of `out`; it may be the field x.
     pub w: Field,
-    /// 0 for the form without x, else 1.
+    /// 0 to compute the form without x, 1 to compute the form with x.
     pub sum: u32,
-    /// 1 for D† in place of D, else 0.
+    /// 1 to apply D† in place of D, else 0.
     pub dagger: u32,
     /// Factor of the hopping term.
     pub b: Scalar,
-    /// A or A⁻¹ on the parity of `out`.
+    /// Diagonal term A or A⁻¹ on the parity of `out`.
     pub diagonal: DiagonalArguments,
-    /// The hopping term.
+    /// Hopping term D.
     pub hopping: Hopping,
     /// Ghost zones of the input, outside the ends of the local lattice or of a block.
     pub ghosts: Ghosts,
 }
 
-/// Part of the sites for which a kernel is compiled.
+/// Part of the sites for which a kernel on spinors is compiled: [`Interior`] or [`Exterior`].
 pub trait SitePart: 'static {
     /// Source of spinors for hops that leave the local lattice.
     type GhostSource: SpinorGhosts;
@@ -147,9 +148,10 @@ pub trait SitePart: 'static {
 }
 /// Interior sites, whose hops stay within the local lattice.
 pub struct Interior;
-/// Exterior sites, whose hops read from ghost zones. A site near a partitioned boundary is computed in one piece, with its hops
-/// in the usual order, so that a partitioned lattice gives the same bits as a whole one. In half precision the results agree to
-/// rounding, because projected spinors are sent with norms of their own.
+/// Exterior sites, whose hops read from ghost zones. All hops of a site near a partitioned boundary are computed
+/// together, in the usual order, so that a partitioned lattice gives the same bits as a lattice that is not
+/// partitioned. In half precision, results agree only to rounding, because projected spinors are sent with norms of
+/// their own.
 pub struct Exterior;
 
 impl SitePart for Interior {
@@ -169,23 +171,23 @@ impl SitePart for Exterior {
     }
 }
 
-/// Format of [`WilsonDslash`] for fields and links of format `F` with diagonal `A`, for sites `S`, in the forms `W`.
+/// Format of [`WilsonDslash`] for fields and links of format `F`, diagonal term `A`, sites `S` and the forms `W`.
 pub struct WilsonFormat<F, A, S, W>(PhantomData<(F, A, S, W)>);
 
-/// Set of forms of [`WilsonDslash`] that a kernel has. Other forms take no registers.
+/// Set of the forms of [`WilsonDslash`] that a kernel computes. Forms that are not in the set take no registers.
 pub trait Forms: 'static {
     /// Whether the kernel applies A⁻¹ if the diagonal is not a number; `None` if the arguments decide.
     const INVERSE: Option<bool> = Some(true);
     /// Whether the kernel always has x, and D instead of D†.
     const FIXED: bool = false;
 }
-/// The forms D ψ and a x + b D ψ, or A⁻¹ D ψ and x + b A⁻¹ D ψ.
+/// Set of the forms D ψ and a x + b D ψ, or A⁻¹ D ψ and x + b A⁻¹ D ψ.
 pub struct HopForms;
-/// The form A x + b D ψ.
+/// Set of the form A x + b D ψ alone.
 pub struct SumForms;
-/// All forms of [`WilsonDslash`].
+/// Set of all forms of [`WilsonDslash`].
 pub struct AllForms;
-/// The forms a x + b D ψ and x + b A⁻¹ D ψ, which kernels with sums have.
+/// Set of the forms a x + b D ψ and x + b A⁻¹ D ψ, which kernels with sums compute.
 pub struct FixedForms;
 
 impl Forms for HopForms {}
@@ -240,8 +242,9 @@ where
     ) -> T::Output {
         let plain = W::FIXED || self.dagger == 0;
         unsafe {
-            // On a GPU D and D† have their own copy of all code up to the writes. Shared code at the end would cost registers,
-            // and 7 % of the speed in half precision with several right-hand sides (docs/measurements/redesign.md).
+            // On a GPU, D and D† each have their own copy of all code up to the writes. Shared code at the end would
+            // need more registers, and cost 7 % of the speed in half precision with several right-hand sides
+            // (docs/measurements/redesign.md).
             #[cfg(target_arch = "nvptx64")]
             return if plain {
                 let hops = self.hopping.apply::<P, R, _, _, N>(Sign::Plus, S::ghosts(self), i, first);
@@ -251,7 +254,7 @@ where
                 let hops = dslash.hopping.apply::<P, R, _, _, N>(Sign::Minus, S::ghosts(&dslash), i, first);
                 then.take(A::combine::<P, W, N>(&dslash, i, first, hops))
             };
-            // On a CPU D and D† share all code.
+            // On a CPU, D and D† share all code.
             #[cfg(not(target_arch = "nvptx64"))]
             {
                 let sign = RuntimeSign::new(plain);

@@ -32,30 +32,31 @@ use crate::smeared::{link, of, step};
 use crate::storage::{Block, CloverFormat, Double, Element, NumberFormat, Spinors, StoreBlock, lower_index};
 use crate::{Kernel, Reduction};
 
-/// Adds to G the contribution of hops between the vectors X and Y. The direction μ takes the place of the right-hand side.
+/// Adds the contribution of hops between the vectors X and Y to the gradient G. The direction μ takes the place of the
+/// right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct SpinorHopGradient {
-    /// X on the even and on the odd sites, with a border in the partitioned directions.
+    /// Vectors X on the even and on the odd sites, with a border in the partitioned directions.
     pub x: [Field; 2],
-    /// Y on the even and on the odd sites, with a border in the partitioned directions.
+    /// Vectors Y on the even and on the odd sites, with a border in the partitioned directions.
     pub y: [Field; 2],
-    /// Number of vectors.
+    /// Number of vectors X, and of vectors Y.
     pub count: u32,
-    /// Lattice of the vectors.
+    /// Lattice of the vectors X and Y.
     pub vectors: Bordered,
-    /// G on the sites of `parity` of the bordered lattice.
+    /// Gradient G on the sites of `parity` of the bordered lattice.
     pub gradient: ThinLinks,
     /// Lattice of the gradient.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
     /// −h
     pub factor: f64,
     /// Anisotropy of hops in t.
     pub time: f64,
-    /// Sign of hops across the end of the whole lattice in t, if t is not partitioned. If it is, the border of the vectors
-    /// includes the sign.
+    /// Sign of hops across the end of the whole lattice in t. It is used only if t is not partitioned; otherwise the
+    /// border of the vectors contains the sign.
     pub across: f64,
 }
 
@@ -90,7 +91,7 @@ impl SpinorHopGradient {
         let mut j = 0;
         while j < self.count {
             unsafe {
-                // Half spinors have half of the projector's components, and P² = 2 P.
+                // Half spinors hold half of the components of the projected spinor, and P² = 2 P.
                 let here = of(&self.y, self.parity).projected::<P, _>(n.index, j, minus).value.0;
                 let next = of(&self.x, there).projected::<P, _>(ahead, j, minus).value.0;
                 sum = (sum + Su3::outer(here[0], next[0]) + Su3::outer(here[1], next[1])).settled();
@@ -100,7 +101,7 @@ impl SpinorHopGradient {
             }
             j += 1;
         }
-        // In t, projectors keep two spins and double each.
+        // In t, projectors keep two spins and double each of them.
         let factor = if mu == 3 { 2.0 * self.factor * self.time } else { self.factor };
         let factor = P::Real::from_f64(factor);
         let factor =
@@ -113,28 +114,29 @@ impl SpinorHopGradient {
     }
 }
 
-/// W in all planes on the sites of one parity of a bordered lattice. The planes (y, z), (x, z), (x, y) are stored as "links" in
-/// the first three directions of one field, the planes (x, t), (y, t), (z, t) as those of another.
+/// Matrices W of all planes on the sites of one parity of a bordered lattice. The planes (y, z), (x, z), (x, y) are
+/// stored like links in the first three directions of the first field, and the planes (x, t), (y, t), (z, t) like those
+/// of the second.
 pub type Insertions = [ThinLinks; 2];
 
-/// Computes W on the sites of one parity from Σ_j X_j Y_j†. A number k from 0 to 2 takes the place of the right-hand side. It
-/// stands for two planes, those of σ_{k+1} in both chiralities.
+/// Computes the matrices W on the sites of one parity from Σ_j X_j Y_j†. A number k from 0 to 2 takes the place of the
+/// right-hand side. It stands for two planes, those of σ_{k+1} in both chiralities.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PairInsertion {
-    /// X on the sites of `parity`.
+    /// Vectors X on the sites of `parity`.
     pub x: Field,
-    /// Y on the sites of `parity`.
+    /// Vectors Y on the sites of `parity`.
     pub y: Field,
-    /// Number of vectors.
+    /// Number of vectors X, and of vectors Y.
     pub count: u32,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
-    /// W on the sites of `parity` of the bordered lattice.
+    /// Matrices W on the sites of `parity` of the bordered lattice.
     pub out: Insertions,
-    /// Lattice of `out`.
+    /// Lattice of the matrices `out`.
     pub lattice: Bordered,
-    /// Coefficients c_μν of spatial planes, and of planes with t.
+    /// Coefficients c_μν of the spatial planes, then of the planes with t.
     pub coefficients: [f64; 2],
 }
 
@@ -147,7 +149,7 @@ unsafe impl<P: NumberFormat> Kernel<P> for PairInsertion {
         while j < self.count {
             let ([a, b, c, d], [p, q, r, s]) =
                 unsafe { (self.x.load::<Spinors<P>>(i, j).0, self.y.load::<Spinors<P>>(i, j).0) };
-            // The spins are √2 times the upper and the lower spins of the DeGrand–Rossi basis.
+            // The two spins of a chirality are √2 times the upper or the lower spins of the DeGrand–Rossi basis.
             let ([u, v], [w, z]) = (pauli(k, [a - c, b - d]), pauli(k, [a + c, b + d]));
             upper = (upper + Su3::outer(u, p - r) + Su3::outer(v, q - s)).settled();
             lower = (lower + Su3::outer(w, p + r) + Su3::outer(z, q + s)).settled();
@@ -194,13 +196,13 @@ fn insertion<T: Real>(r: Su3<T>, c: f64) -> Su3<T> {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PairBlocks {
-    /// X on the sites of one parity.
+    /// Vectors X on the sites of one parity.
     pub x: Field,
-    /// Y on the sites of one parity.
+    /// Vectors Y on the sites of one parity.
     pub y: Field,
-    /// Number of vectors.
+    /// Number of vectors X, and of vectors Y.
     pub count: u32,
-    /// Blocks of the result, times ½ like the blocks of a clover term.
+    /// Blocks of the result, times ½ like the stored blocks of a clover term.
     pub out: Clover,
 }
 
@@ -232,7 +234,7 @@ unsafe impl<P: StoreBlock> Kernel<P> for PairBlocks {
             row!(5: 0 1 2 3 4);
             j += 1;
         }
-        // Spins are √2 times too large, and off the diagonal the sum is twice the Hermitian part.
+        // Spins are √2 times too large. Elements off the diagonal are twice those of the Hermitian part.
         let mut out = scaled(&in_double(&sum), 0.25 * crate::storage::HALF);
         let mut k = 0;
         while k < 6 {
@@ -257,16 +259,16 @@ fn two_spins<T: Real>([a, b, c, d]: [Colour<T>; 4], sign: T) -> [Complex<T>; 6] 
     ]
 }
 
-/// Adds Z′ = ∫₀¹ exp((1−s)C/d) Z exp(sC/d) ds of Hermitian blocks Z, in double precision. The chirality takes the place of the
-/// right-hand side.
+/// Computes Z′ = ∫₀¹ exp((1−s)C/d) Z exp(sC/d) ds for Hermitian blocks Z, in double precision, and adds it to `out` or
+/// overwrites `out` with it. The chirality takes the place of the right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ExponentialDerivative {
-    /// Blocks of C, times ½ like the blocks of a clover term, in double precision.
+    /// Blocks of C in double precision, times ½ like the stored blocks of a clover term.
     pub term: Clover,
-    /// Blocks of Z, times ½.
+    /// Blocks of Z, times ½ like the stored blocks of a clover term.
     pub blocks: Clover,
-    /// Sum of the blocks of Z′, times ½.
+    /// Blocks of the sum of Z′, times ½ like the stored blocks of a clover term.
     pub out: Clover,
     /// d
     pub diagonal: f64,
@@ -317,22 +319,22 @@ fn in_double<T: Real>(b: &Block<T>) -> Block<f64> {
     out
 }
 
-/// Computes W on the sites of one parity from a multiple of A⁻¹, or of another pair of Hermitian blocks. The number k of
-/// [`PairInsertion`] takes the place of the right-hand side.
+/// Computes the matrices W on the sites of one parity from a multiple of A⁻¹, or from other Hermitian blocks. The
+/// number k of [`PairInsertion`] takes the place of the right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct BlockInsertion {
-    /// A⁻¹ on the sites of `parity`, times ½ like the blocks of a clover term.
+    /// Blocks of A⁻¹ on the sites of `parity`, times ½ like the stored blocks of a clover term.
     pub blocks: Clover,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
-    /// W on the sites of `parity` of the bordered lattice.
+    /// Matrices W on the sites of `parity` of the bordered lattice.
     pub out: Insertions,
-    /// Lattice of `out`.
+    /// Lattice of the matrices `out`.
     pub lattice: Bordered,
-    /// Factor of A⁻¹.
+    /// Factor that multiplies A⁻¹.
     pub factor: f64,
-    /// Coefficients c_μν of spatial planes, and of planes with t.
+    /// Coefficients c_μν of the spatial planes, then of the planes with t.
     pub coefficients: [f64; 2],
 }
 
@@ -390,13 +392,14 @@ fn element<T: Real>(z: &Block<T>, i: usize, j: usize) -> Complex<T> {
     }
 }
 
-/// Σ ln |det Z| over both blocks of a site, where Z is the stored block times a factor that brings determinants near 1.
+/// Sum of ln |det Z| over both blocks of every site, where Z is the stored block times a factor that brings
+/// determinants near 1.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct LogDeterminant {
     /// Blocks on the sites of one parity, in double precision.
     pub blocks: Clover,
-    /// Factor of the blocks.
+    /// Factor that multiplies the stored blocks.
     pub factor: f64,
 }
 // SAFETY: reads only.
@@ -438,19 +441,20 @@ impl LogDeterminant {
     }
 }
 
-/// Adds to G the contribution of the field strength in the clover term. The direction μ takes the place of the right-hand side.
+/// Adds the contribution of the field strength in the clover term to the gradient G. The direction μ takes the place of
+/// the right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CloverGradient {
-    /// U on the even and on the odd sites of the bordered lattice.
+    /// Links U that start at the even and at the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
-    /// W on the even and on the odd sites of the bordered lattice.
+    /// Matrices W on the even and on the odd sites of the bordered lattice.
     pub insertions: [Insertions; 2],
-    /// G on the sites of `parity` of the bordered lattice.
+    /// Gradient G on the sites of `parity` of the bordered lattice.
     pub gradient: ThinLinks,
-    /// The lattice.
+    /// Lattice of the links, the matrices W and the gradient.
     pub lattice: Bordered,
-    /// Parity of the sites.
+    /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
 }
 
@@ -495,9 +499,9 @@ impl CloverGradient {
     ) -> Su3<T> {
         let (g, here, there) = (&self.lattice.geometry, self.parity, 1 - self.parity);
         let (side, corner) = (step(g, n, nu, FORWARD), step(g, ahead, nu, FORWARD));
-        // a and c are the sites at which the links A and C start, those with lower ν.
+        // a and c are the sites at which the links A and C start, the ones with the lower ν.
         let (a, c) = if FORWARD { ((there, ahead.index), (here, n.index)) } else { ((here, corner), (there, side)) };
-        // The W of a plane has the orientation from the lower direction to the higher.
+        // The matrix W of a plane has the orientation from the lower direction to the higher one.
         let sign = if FORWARD == (mu < nu) { T::ONE } else { -T::ONE };
         let again = |(parity, at): (u32, u32)| (parity, opaque(at));
         unsafe {
@@ -529,8 +533,8 @@ impl CloverGradient {
     unsafe fn insertion<T: Element>(&self, parity: u32, at: u32, mu: u32, nu: u32) -> Su3<T> {
         let [space, time] = of(&self.insertions, parity);
         let field = if mu == 3 || nu == 3 { time } else { space };
-        // A spatial plane has the number of the direction that it lacks, a plane with t that of its other direction. The sum μ
-        // + ν is 1, 2, 3 for the planes (x, y), (x, z), (y, z).
+        // A spatial plane has the number of the direction that it does not contain; a plane with t has the number of
+        // its other direction. The sum μ + ν is 1, 2 or 3 for the planes (x, y), (x, z), (y, z).
         let plane = if mu == 3 || nu == 3 { mu + nu - 3 } else { 3 - mu - nu };
         unsafe { field.load(at, plane, Access::Shared) }
     }

@@ -47,7 +47,7 @@ pub(crate) fn advice(kind: Kind, value: &DeValue) -> String {
             "; write the value without brackets".into()
         }
         (Kind::Text | Kind::Word | Kind::Number | Kind::Count | Kind::Switch, DeValue::Array(_)) => {
-            "; this key takes one value".into()
+            "; give a single value".into()
         }
         (Kind::Count, DeValue::Float(x)) => match x.as_str().replace('_', "").parse::<f64>() {
             Ok(whole) if whole.fract() == 0.0 && (0.0..1e15).contains(&whole) => format!("; write {whole}"),

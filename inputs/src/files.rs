@@ -5,8 +5,9 @@ use std::cmp::Ordering;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// Returns whether a file is a field, such as a configuration, and not an input in TOML. The content decides, or the file name extension if
-/// the content cannot be read or is ambiguous. Pipes count as inputs, because bytes read from a pipe are lost.
+/// Returns whether a file is a field, such as a configuration, and not an input in TOML. A name that ends in `.toml` means an input.
+/// Otherwise the content decides, or the ending of the name if the content cannot be read or is ambiguous. Pipes count as inputs, because
+/// bytes read from a pipe are lost.
 pub fn is_field(path: &Path) -> bool {
     let by_name = FileFormat::of_gauge_file(path).is_some();
     match std::fs::metadata(path) {
@@ -16,7 +17,7 @@ pub fn is_field(path: &Path) -> bool {
         Ok(_) => match inspect(path, &ReadOptions::default()) {
             Err(FileError { problem: Problem::UnknownFormat { .. }, .. }) => by_name && !is_text(path),
             Err(FileError { problem: Problem::Empty | Problem::Io { .. }, .. }) => by_name,
-            // Anything else is a field, possibly a faulty one.
+            // A file that can be inspected is a field. With any other error, it is a field with a fault.
             Ok(_) | Err(_) => true,
         },
     }
@@ -31,7 +32,7 @@ fn is_text(path: &Path) -> bool {
     read.is_ok() && whole && !begin.contains(&0)
 }
 
-/// Describes a file that is not an input: a folder, a field, or a file of another program. `None` if it may be an input.
+/// Describes a file that is not an input: a folder, a field, or a file of another program. Returns `None` if the file may be an input.
 pub fn not_an_input(path: &Path) -> Option<String> {
     if path.is_dir() {
         return Some("a folder".into());
@@ -77,7 +78,7 @@ pub fn matches(name: &str) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-/// Returns advice on a pattern that was given to a command which reads one file; `None` for other names.
+/// Returns advice for a command that reads one file but was given a pattern; `None` if the name is not a pattern.
 pub fn advice_on_pattern(path: &Path) -> Option<String> {
     let name = path.to_string_lossy();
     if !is_pattern(&name) {

@@ -7,10 +7,10 @@ use std::marker::PhantomData;
 /// Index of a value's place in its [`Input`](crate::Input).
 pub type PlaceNumber = usize;
 
-/// Value of a key, with its place; empty if the key is absent or its value is wrong.
+/// Value of a key, with its place in the input; empty if the key is absent or its value is invalid.
 pub struct Given<T: Value>(Option<(T::Out, PlaceNumber)>);
 
-/// Values of a key that may have several, each with its place.
+/// Values of a key that accepts several values, each with its place in the input.
 pub struct Listed<T: Value>(Vec<Given<T>>);
 
 impl<T: Value> Given<T> {
@@ -25,7 +25,7 @@ impl<T: Value> Given<T> {
     {
         self.get().cloned()
     }
-    /// Returns a copy of the value, or `other` if there is none.
+    /// Returns a copy of the value, or `other` if the key is absent or its value is invalid.
     pub fn or(&self, other: T::Out) -> T::Out
     where
         T::Out: Clone,
@@ -49,11 +49,11 @@ impl<T: Value<Out = bool>> Given<T> {
 }
 
 impl<T: Value> Listed<T> {
-    /// Returns the values in the order in which they were typed.
+    /// Returns the values of the key in the order in which they were typed.
     pub fn iter(&self) -> impl Iterator<Item = &Given<T>> {
         self.0.iter()
     }
-    /// Returns the first value.
+    /// Returns the first value of the key; `None` if there is none.
     pub fn first(&self) -> Option<&Given<T>> {
         self.0.first()
     }

@@ -90,7 +90,7 @@ impl<T: Value> Located for Given<T> {
     }
 }
 
-/// Values by key, with the mistakes found in them.
+/// Input of a command: values by key with their places, and the mistakes found so far.
 #[derive(Clone, Debug)]
 pub struct Input {
     schema: &'static Schema,
@@ -166,7 +166,7 @@ impl Input {
             doubt: None,
         }
     }
-    /// Returns the keys of the table for solves as the input of a solve.
+    /// Returns the input of a solve: the keys in the common table for solves, without the name of the table.
     pub fn solve(&self) -> Self {
         let Some(solves) = self.schema.solves else { return self.clone() };
         let mut solve = Self { inside: Some(solves.table), from_file: self.from_file, ..Self::new(solves.schema) };
@@ -183,7 +183,7 @@ impl Input {
         }
         solve
     }
-    /// Returns the input of a solve, in which values of the table `number` of the array for solves replace those of the common table.
+    /// Returns the input of a solve. Values in the table `number` of the array for solves replace those in the common table.
     pub fn solve_of(&self, number: usize) -> Self {
         let mut solve = self.solve();
         for (key, value) in &self.values {
@@ -194,12 +194,12 @@ impl Input {
         }
         solve
     }
-    /// Returns the form in which users give these keys: flags, keys of an input, or keys of one of its tables.
+    /// Returns the form in which users give the keys of this input: as flags, as keys of an input file, or as keys of one of its tables.
     pub fn given_by(&self) -> ReadBy {
         let of_input = if self.from_file { ReadBy::Keys } else { ReadBy::Flags };
         self.inside.map_or(of_input, ReadBy::Table)
     }
-    /// Returns the setting of a key to a value as users write it, for advice: see [`ReadBy::spelled`].
+    /// Returns the text by which users set a key to a value, for advice in messages; see [`ReadBy::spelled`].
     pub fn spelled(&self, key: &str, value: &str) -> String {
         self.given_by().spelled(key, value)
     }
@@ -232,7 +232,7 @@ impl Input {
         // A table without keys counts too.
         by_keys.max(self.lengths.get(name).copied()).unwrap_or(0)
     }
-    /// Records a value given as a flag. It replaces values of files.
+    /// Records a value given as a flag. The value replaces values from files.
     pub fn flag(&mut self, key: &'static str, value: Option<&str>) {
         self.flags(key, value.as_slice());
     }
@@ -242,7 +242,7 @@ impl Input {
             self.insert(key, values.iter().map(|text| text.as_ref().to_string()).collect(), &Origin::Flag);
         }
     }
-    /// Stores values under a key that users do not type in this form. Mistakes in them are reported under `name`, which users know.
+    /// Stores values under a key that users do not type in this form. Messages about these values use `name`, which users know.
     pub fn put(&mut self, key: &'static str, values: &[String], name: &'static str) {
         self.insert(key, values.to_vec(), &Origin::Own(name));
     }
@@ -273,7 +273,8 @@ impl Input {
         self.places.push(ValuePlace { key: key.clone(), table: None, text, origin });
         Placed { raw, place: self.places.len() - 1 }
     }
-    /// Records a configuration named without a flag. It replaces the configuration in an input; together with `--gauge` it is a mistake.
+    /// Records a configuration that was named without a flag. It replaces the configuration in an input file. Naming a configuration and
+    /// giving `--gauge` as well is a mistake.
     pub fn configuration(&mut self, path: Option<&Path>) {
         let Some(path) = path else { return };
         match self.get("gauge") {
@@ -289,8 +290,8 @@ impl Input {
         self.flag(key, given.then_some("true"));
     }
 
-    /// Records the assignments `KEY=VALUE` of `--set`. Values of a key that may have several accumulate. Lists are typed with commas only,
-    /// or as in a file.
+    /// Records the assignments `KEY=VALUE` of `--set`. Several assignments to one key add their values if the key takes a list of texts or
+    /// sites; otherwise the last assignment counts. A list is typed with commas, or in brackets as in a file.
     pub fn set(&mut self, assignments: &[String]) {
         let mut fresh: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for assignment in assignments {
@@ -333,7 +334,7 @@ impl Input {
         }
     }
 
-    /// Rejects arguments of `--set` that are not of the form `KEY=VALUE`.
+    /// Fails if an argument of `--set` does not have the form `KEY=VALUE`.
     pub fn only_set(mut self, assignments: &[String]) -> Result<(), Mistakes> {
         let odd = assignments.iter().find(|assignment| !assignment.contains('='));
         self.set(odd.map(std::slice::from_ref).unwrap_or_default());
@@ -352,8 +353,8 @@ impl Input {
         };
         self.values.keys().map(line).collect()
     }
-    /// Returns the values as typed for the keys that satisfy `which`. Values of a list are joined with commas. `which` receives the key
-    /// with `*` in place of the number of a table.
+    /// Returns the values, as typed, of the keys for which `which` returns true. Values of a list are joined with commas. `which` receives
+    /// the key with `*` in place of the number of a table.
     pub fn typed(&self, which: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
         let line = |key: &Rc<str>| {
             let all = self.all(key);
@@ -363,8 +364,8 @@ impl Input {
         self.values.keys().filter_map(line).collect()
     }
 
-    /// Reads the values of a table into a structure; an empty name stands for the keys outside tables. Invalid values are recorded as
-    /// mistakes and left out of the structure.
+    /// Reads the values of a table into a structure. An empty name of the table means the keys outside tables. Invalid values are recorded
+    /// as mistakes and left out of the structure.
     pub fn read<T: DeserializeOwned + Default>(&mut self, table: &str) -> T {
         let prefix = if table.is_empty() { String::new() } else { format!("{table}.") };
         let mut values = Vec::new();
@@ -418,7 +419,8 @@ impl Input {
         };
         self.wrong(&place, message);
     }
-    /// Converts the value of a key with a function such as [`Value::of`]. An error of the function is recorded.
+    /// Converts the value of a key with `of`, for example [`Value::of`]; `None` if the key is absent. If `of` fails, its error is recorded
+    /// as a mistake, and the result is `None`.
     pub fn parsed<T>(&mut self, key: &str, of: impl FnOnce(&Raw) -> Result<T, String>) -> Option<T> {
         let value = self.values.get(key)?.clone();
         if self.is_flag_for_value(&value) {
@@ -427,43 +429,48 @@ impl Input {
         let Stored::One(Placed { raw, place }) = value else { return None };
         of(&raw).map_err(|why| self.unfit(place, &why)).ok()
     }
-    /// Returns a number that satisfies `fits`, for a key that an operator, a method or a monomial defines.
+    /// Returns the number that a key has; `None` if the key is absent. A number that does not satisfy `fits` is recorded as a mistake and
+    /// gives `None`. Used for keys that an operator, a method or a monomial defines.
     pub fn number(&mut self, key: &str, expected: &str, fits: impl Fn(f64) -> bool) -> Option<f64> {
         self.parsed(key, |raw| numbers::one(raw, expected, &fits))
     }
-    /// Returns one or several numbers that satisfy `fits`, for a key that an operator, a method or a monomial defines.
+    /// Returns one or several numbers that a key has; `None` if the key is absent. A number that does not satisfy `fits` is recorded as a
+    /// mistake and gives `None`. Used for keys that an operator, a method or a monomial defines.
     pub fn numbers(&mut self, key: &str, expected: &str, fits: impl Fn(f64) -> bool) -> Option<Vec<f64>> {
         self.parsed(key, |raw| numbers::several(raw, expected, &fits))
     }
-    /// Returns a whole number in a range, for a key that an operator, a method or a monomial defines.
+    /// Returns the whole number that a key has; `None` if the key is absent. A number outside `range` is recorded as a mistake and gives
+    /// `None`. Used for keys that an operator, a method or a monomial defines.
     pub fn count(&mut self, key: &str, range: RangeInclusive<usize>) -> Option<usize> {
         self.parsed(key, |raw| numbers::count(raw, range))
     }
-    /// Returns the meaning of a word in the list `words`, for a key that an operator, a method or a monomial defines.
+    /// Returns the meaning, in the list `words`, of the word that a key has; `None` if the key is absent. An unknown word is recorded as a
+    /// mistake and gives `None`. Used for keys that an operator, a method or a monomial defines.
     pub fn choice<M: Copy>(&mut self, key: &str, words: &[(&'static str, M)]) -> Option<M> {
         self.parsed(key, |raw| one_of(raw, words))
     }
-    /// Parses a text, for a key that an operator, a method or a monomial defines.
+    /// Parses the text that a key has; `None` if the key is absent. If `parse` fails, its error is recorded as a mistake, and the result is
+    /// `None`. Used for keys that an operator, a method or a monomial defines.
     pub fn parse<T>(&mut self, key: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
         self.parsed(key, |raw| parse(&joined(raw)))
     }
-    /// Returns the meaning of a word whose vocabulary depends on other keys.
+    /// Returns the meaning of a word from the list `words`, for a key whose valid words depend on other keys.
     pub fn meaning<M: Copy>(&mut self, word: &Given<AnyWord>, words: &[(&'static str, M)]) -> Option<M> {
         let typed = word.get()?;
         let meaning = one_of(&Raw::Text(typed.clone()), words);
         meaning.map_err(|why| self.unfit(word.place().unwrap_or_default(), &why)).ok()
     }
-    /// Records that a key is missing, unless it was given with a valid or an invalid value.
+    /// Records that the key `key` is missing, unless it was given with any value. `example` shows a valid setting.
     pub fn needed(&mut self, key: &str, example: &str) {
         if !self.was_given(key) {
-            self.missing(format!("{key} is missing; for example {example}"));
+            self.missing(format!("{key} is missing; give it, for example {example}"));
         }
     }
 
     fn mistake(&mut self, at: Option<(usize, usize)>, message: String) {
         self.mistakes.push((at.unwrap_or_default(), message));
     }
-    /// Records that a value cannot be used, unless the key is absent.
+    /// Records the mistake `why` in a value, unless the key of the value is absent.
     pub fn wrong(&mut self, value: &impl Located, why: impl Display) {
         let Some(setting) = value.place_in(self) else { return };
         let at = match setting.origin {
@@ -477,11 +484,11 @@ impl Input {
             _ => self.mistake(at, format!("{setting}: {why}")),
         }
     }
-    /// Records that the input lacks something, which `message` names.
+    /// Records the mistake that something is missing; `message` names it.
     pub fn missing(&mut self, message: impl Display) {
         self.mistakes.push((MISSING, message.to_string()));
     }
-    /// Records that two keys exclude each other.
+    /// Records that the keys `key` and `with` exclude each other; `why` explains what to do.
     pub fn conflict(&mut self, key: &str, with: &str, why: &str) {
         match (self.get(key), self.get(with)) {
             (Some(first), Some(second)) => self.wrong(&first, format!("conflicts with {second}; {why}")),
@@ -490,7 +497,7 @@ impl Input {
         }
     }
 
-    /// Returns the place of a key's value; for several values, of the last one.
+    /// Returns the place of a key's value, or of its last value if there are several; `None` if the key has no value.
     pub fn get(&self, key: &str) -> Option<ValuePlace> {
         self.all(key).pop()
     }
@@ -503,12 +510,12 @@ impl Input {
     pub fn was_given(&self, key: &str) -> bool {
         self.values.contains_key(key) || self.refused.contains(key)
     }
-    /// Returns whether a key was given with a value of another type.
+    /// Returns whether a key was given with a value of the wrong type.
     pub fn was_refused(&self, key: &str) -> bool {
         self.refused.contains(key)
     }
 
-    /// Ends the input. Fails if there are mistakes.
+    /// Ends the reading of the input. Fails if mistakes were recorded.
     ///
     /// # Errors
     /// Returns all mistakes, in the order of the file; `what` names the input.

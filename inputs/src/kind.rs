@@ -15,7 +15,8 @@ pub enum InputKind {
 }
 
 impl InputKind {
-    /// Determines the command that reads a file from the tables in it, even if they contain mistakes; `None` if they are ambiguous.
+    /// Determines which command reads an input file, from the keys and tables in it. Mistakes in the file do not matter. Returns `None` if
+    /// the keys do not determine the command.
     pub fn of(path: &Path) -> Option<Self> {
         Self::of_text(&text_of(path).ok()?)
     }
@@ -38,7 +39,7 @@ impl InputKind {
         }
         has(&|key, value| key == "gauge" && matches!(value, DeValue::String(_))).then_some(Self::Solve)
     }
-    /// Returns the arguments that a command needs after the name of the input.
+    /// Returns the arguments that the command needs after the name of the input file: ` --out DIR`, or nothing.
     pub fn folder(self) -> &'static str {
         match self {
             Self::Solve => "",
@@ -53,7 +54,7 @@ impl InputKind {
             Self::Ensemble => "ferrite init rhmc",
         }
     }
-    /// Returns the command as typed.
+    /// Returns the command that reads the input, as typed in a shell.
     pub fn usage(self) -> &'static str {
         match self {
             Self::Solve => "ferrite solve",
@@ -63,7 +64,7 @@ impl InputKind {
     }
 }
 
-/// Way in which users of a command choose the options for reading files.
+/// Way in which users give the options for reading files. It determines the advice in messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadBy {
     /// Flags such as `--no-verify`.

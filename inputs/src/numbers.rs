@@ -4,9 +4,9 @@ use crate::text::{count_hint, number_hint};
 use ferrite::operators::LARGEST;
 use std::ops::RangeInclusive;
 
-/// Description of the residuals that can be requested. Double precision cannot reach smaller ones.
-pub const RESIDUAL: &str = "a number above 0 and below 1, of at least 1e-16";
-/// Returns whether a number can be requested as a residual.
+/// Description of the relative residuals that users can request. Double precision does not allow smaller ones.
+pub const RESIDUAL: &str = "a number of at least 1e-16 and below 1";
+/// Returns whether users can request the number `x` as a relative residual.
 pub fn is_residual(x: f64) -> bool {
     (1e-16..1.0).contains(&x)
 }
@@ -25,7 +25,7 @@ fn checked(x: Option<f64>, expected: &str, fits: impl FnOnce(f64) -> bool) -> Re
     x.filter(|x| x.is_finite() && x.abs() <= LARGEST && fits(*x)).ok_or_else(|| unfit(x, expected))
 }
 
-/// Parses a number that satisfies `fits`.
+/// Parses a number that satisfies `fits`. Otherwise returns a message that the text is not `expected`.
 ///
 /// # Errors
 /// Returns the whole message.

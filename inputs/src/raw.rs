@@ -2,7 +2,7 @@
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use std::fmt;
 
-/// Value as typed, before its key gives it a meaning. Values of flags are texts; numbers of files are numbers.
+/// Value as typed, before its key determines the meaning. Values of flags are texts; numbers in files are numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Raw {
     /// Text.

@@ -27,11 +27,11 @@ pub(crate) struct SolveTables {
 }
 
 impl Schema {
-    /// Creates a schema without keys, for the input of a command, or for a file that the program writes for itself.
+    /// Creates a schema without keys. `command` is the command that reads the input; `None` for a file that the program writes for itself.
     pub fn new(command: Option<InputKind>) -> Self {
         Schema { command, ..Self::default() }
     }
-    /// Adds the fields of a structure as keys of a table. If the name of the table is empty, the keys are outside tables.
+    /// Adds the fields of a structure as keys of a table. If the name of the table is empty, adds them as keys outside tables.
     #[must_use]
     pub fn with<'de, T: Deserialize<'de>>(mut self, table: &str) -> Self {
         let prefix = if table.is_empty() { String::new() } else { format!("{table}.") };
@@ -50,12 +50,12 @@ impl Schema {
         }
         self
     }
-    /// Adds a table with the keys of a solve, and an array of tables that may also have them.
+    /// Adds a table with the keys of a solve, and an array of tables in which these keys may also stand.
     #[must_use]
     pub fn with_solves(self, table: &'static str, array: &'static str, schema: &'static Schema) -> Self {
         Schema { solves: Some(SolveTables { table, array, schema }), ..self }
     }
-    /// Returns the keys with their kinds, except those of the table for solves.
+    /// Returns the keys with their kinds, without the keys in the table for solves.
     pub fn keys(&self) -> impl Iterator<Item = (&str, Kind)> {
         self.keys.iter().map(|(name, kind)| (name.as_str(), *kind))
     }

@@ -22,14 +22,14 @@ pub(crate) enum Stored {
 }
 
 impl Stored {
-    /// Returns the place of the value, or of the whole list.
+    /// Returns the place of the value, or the place of the whole list.
     pub fn place(&self) -> PlaceNumber {
         match self {
             Stored::One(one) => one.place,
             Stored::Several(_, place) => *place,
         }
     }
-    /// Returns the places of the values.
+    /// Returns the place of each value.
     pub fn places(&self) -> Vec<PlaceNumber> {
         match self {
             Stored::One(one) => vec![one.place],

@@ -203,7 +203,7 @@ static KEYS: &[KeySynonym] = &[
             "solver-precision",
         ],
         &["precision", "dynamics"],
-        "the value is the precision of the iteration; the key outer sets the precision of true residuals",
+        "the value is the precision of the iteration; the key outer sets the precision of the solution",
     ),
     key(&["prec-precise", "outer-precision", "precise-precision", "cuda-prec-refinement-sloppy"], &["outer"]),
     key(
@@ -785,7 +785,7 @@ impl Meant {
     fn new(name: Option<&str>, note: &'static str) -> Self {
         Meant { name: name.map(String::from), note: (!note.is_empty()).then_some(note), sure: note.is_empty() }
     }
-    /// Returns the end of a message: `; did you mean 'csw'? It is c_SW itself`, or only a note.
+    /// Returns the end of a message that suggests the name, the note or both: `; did you mean 'csw'? The value is c_SW itself`.
     pub fn sentence(&self) -> String {
         match (&self.name, self.note) {
             (Some(name), None) => format!("; did you mean '{name}'?"),
@@ -846,13 +846,13 @@ pub fn of_value(key: &str, typed: &str, choices: &[&str]) -> Option<Meant> {
     })
 }
 
-/// Returns the message on a value that is none of `choices`, with the one that was probably meant.
+/// Returns the message that the value `text` is none of `choices`. The message suggests the choice that was probably meant.
 pub fn none_of(key: &str, text: &str, choices: &[&str]) -> String {
     let hint = of_value(key, text, choices).map(|meant| meant.sentence()).unwrap_or_default();
     format!("'{text}' is none of {}{hint}", choices.join(", "))
 }
 
-/// Returns a sentence on the command that does the work of another program's command of this name.
+/// Returns advice on a command of another program: a sentence that names the command of Ferrite for the same work.
 pub fn of_command(typed: &str) -> Option<&'static str> {
     let name = plain(typed);
     COMMANDS.iter().find(|(names, _)| names.contains(&name.as_str())).map(|(_, sentence)| *sentence)

@@ -23,7 +23,7 @@ pub fn extents(text: &str) -> Result<[usize; 4], String> {
     let numbers = text.split(',').map(|n| n.trim().parse()).collect::<Result<Vec<usize>, _>>();
     let size: Result<[usize; 4], _> = numbers.map_err(|_| ()).and_then(|n| n.try_into().map_err(|_| ()));
     size.map_err(|()| {
-        // A hint is given if the numbers are only separated or enclosed by other signs, as in 8x8x8x16.
+        // If the numbers are only separated or enclosed by other signs, as in 8x8x8x16, a hint is given.
         let has_other = text.contains(|c: char| !c.is_ascii_digit() && !",xX×*/;[](){} ".contains(c));
         let numbers: Vec<&str> = text.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).collect();
         let hint = match numbers.len() {
@@ -67,7 +67,7 @@ pub fn count_hint(text: &str) -> String {
     if is_name && !number.is_empty() { format!("; did you mean {number}?") } else { String::new() }
 }
 
-/// Formats a number of bytes in the unit that gives the shortest number.
+/// Formats a number of bytes with a suitable unit, from bytes to GiB: `1.50 GiB`.
 pub fn bytes(n: usize) -> String {
     match n {
         usize::MAX => "an unknown amount".into(),
@@ -78,7 +78,7 @@ pub fn bytes(n: usize) -> String {
     }
 }
 
-/// Formats a time given in seconds, in the unit that gives the shortest number.
+/// Formats a time in seconds with a suitable unit, from µs to days: `1.5 ms`.
 pub fn seconds(s: f64) -> String {
     match s {
         _ if s < 1e-3 => format!("{:.0} µs", 1e6 * s),
@@ -90,27 +90,28 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
-/// Formats a number with all its digits, with an exponent if it is far from 1.
+/// Formats a number with all its digits. Uses an exponent if the modulus is below 10⁻⁶, or 10⁶ and more.
 pub fn number(x: f64) -> String {
     if x == 0.0 || (1e-6..1e6).contains(&x.abs()) { x.to_string() } else { format!("{x:e}") }
 }
 
-/// Formats numbers as a list with commas.
+/// Formats numbers as a list separated by commas.
 pub fn numbers(all: &[f64]) -> String {
     all.iter().map(|x| number(*x)).collect::<Vec<_>>().join(",")
 }
 
-/// Formats a number with `digits` digits after the point; if it is far from 1, with an exponent.
+/// Formats a number with `digits` digits after the point. Uses an exponent if the modulus is below 10⁻⁶, or 10⁶ and
+/// more.
 pub fn rounded(x: f64, digits: usize) -> String {
     if x == 0.0 || (1e-6..1e6).contains(&x.abs()) { format!("{x:.digits$}") } else { format!("{x:.digits$e}") }
 }
 
-/// Formats a tolerance with all digits as requested.
+/// Formats a tolerance with all its digits and an exponent: `1e-10`.
 pub fn tolerance(x: f64) -> String {
     format!("{x:e}")
 }
 
-/// Parses a number of bytes, KiB, MiB, GiB or TiB.
+/// Parses an amount of memory in bytes, KiB, MiB, GiB or TiB, and returns the number of bytes.
 pub fn parse_bytes(text: &str) -> Result<usize, String> {
     let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
     let (number, power) =

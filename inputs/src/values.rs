@@ -8,7 +8,7 @@ pub use ferrite::operators::KeyKind as Kind;
 use ferrite::operators::{DIVISOR, is_divisor};
 use std::marker::PhantomData;
 
-/// Type of a key's value. Types with this trait are markers; their values have the type [`Out`](Self::Out).
+/// Type of the values of a key. Types with this trait are markers; the values themselves have the type [`Out`](Self::Out).
 pub trait Value {
     /// Type of the values.
     type Out;
@@ -22,7 +22,7 @@ pub trait Value {
     fn of(raw: &Raw) -> Result<Self::Out, String>;
 }
 
-/// Any text.
+/// Marker of keys whose value is any text.
 #[derive(Debug)]
 pub struct Text;
 impl Value for Text {
@@ -33,7 +33,7 @@ impl Value for Text {
     }
 }
 
-/// Element of a list of texts.
+/// Marker of lists whose elements are texts.
 #[derive(Debug)]
 pub struct Item;
 impl Value for Item {
@@ -51,7 +51,7 @@ fn text_of(raw: &Raw) -> Result<&str, String> {
     }
 }
 
-/// True or false.
+/// Marker of keys whose value is true or false.
 #[derive(Debug)]
 pub struct Switch;
 impl Value for Switch {
@@ -67,7 +67,7 @@ impl Value for Switch {
     }
 }
 
-/// Set of words, each with a meaning.
+/// Set of words that a key accepts, each with a meaning.
 pub trait Vocabulary {
     /// Type of what the words stand for.
     type Meaning: Copy;
@@ -104,7 +104,7 @@ pub(crate) fn one_of<T: Copy>(raw: &Raw, words: &[(&'static str, T)]) -> Result<
     found.ok_or_else(|| format!("is none of {}", words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ")))
 }
 
-/// Word whose vocabulary depends on other keys.
+/// Marker of keys whose value is a word, where the valid words depend on other keys.
 #[derive(Debug)]
 pub struct AnyWord;
 impl Value for AnyWord {
@@ -115,7 +115,7 @@ impl Value for AnyWord {
     }
 }
 
-/// Rule that numbers must satisfy.
+/// Condition that the numbers of a key must satisfy.
 pub trait Rule {
     /// Description of the numbers that satisfy the rule.
     const EXPECTED: &'static str;
@@ -145,7 +145,7 @@ impl<R: Rule> Value for Numbers<R> {
     }
 }
 
-/// Three numbers that satisfy a rule.
+/// Three numbers that satisfy a rule, such as the components of a momentum.
 #[derive(Debug)]
 pub struct Three<R>(PhantomData<R>);
 impl<R: Rule> Value for Three<R> {
@@ -292,7 +292,7 @@ impl Value for Fractions {
     }
 }
 
-/// Amount of memory, in bytes.
+/// Amount of memory in bytes, typed with or without a unit.
 #[derive(Debug)]
 pub struct Bytes;
 impl Value for Bytes {
@@ -316,7 +316,7 @@ pub trait Parsed {
     fn parse(text: &str) -> Result<Self::Out, String>;
 }
 
-/// Text with the value to which `P` converts it.
+/// Text that `P` converts to a value of another type.
 #[derive(Debug)]
 pub struct Meaning<P>(PhantomData<P>);
 impl<P: Parsed> Value for Meaning<P> {

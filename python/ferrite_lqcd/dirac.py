@@ -492,7 +492,7 @@ class Operator(Pickled):
         batch: Optional[int],
     ) -> Solution:
         if not self.staggered:
-            raise InputError("several masses or shifts can be solved together for staggered operators only")
+            raise InputError("several masses or shifts need a staggered operator: solve them one by one")
         settings = self._settings(tol, None, precision, None, reconstruct, max_iterations, batch, True)
         listed = numbers("shifts" if shifts else "masses", values)
         x, report = self._dirac.solve_series(given(b), {"shifts" if shifts else "masses": listed}, settings)

@@ -34,7 +34,7 @@ class GaugeAction:
         known = ("u0", "xi", "flavours", "plaquette", "rectangle", "parallelogram")
         for key in coefficients:
             if key not in known:
-                raise InputError(f"{key}: a gauge action has no such parameter; it has beta, {', '.join(known)}")
+                raise InputError(f"{key}: a gauge action has no such parameter; its parameters are beta, {', '.join(known)}")
         self._spec: "dict[str, Any]" = {"name": name, "beta": _not_negative("beta", beta)}
         for key, value in coefficients.items():
             check = {"u0": positive, "xi": positive, "flavours": _not_negative}.get(key, number)

@@ -13,7 +13,7 @@ pub type Given<'py> = PyReadonlyArrayDyn<'py, Complex64>;
 /// Array of complex numbers that is returned to Python.
 pub type Made<'py> = Bound<'py, PyArrayDyn<Complex64>>;
 
-/// Returns a NumPy array of this shape from numbers in C order.
+/// Returns a NumPy array of the shape `shape` from numbers in C order.
 pub fn array<'py>(py: Python<'py>, shape: &[usize], numbers: Vec<Complex64>) -> Returned<Made<'py>> {
     let array = ArrayD::from_shape_vec(IxDyn(shape), numbers);
     Ok(array.map_err(|why| Failure::failed(format!("the array cannot be created: {why}")))?.into_pyarray(py))
@@ -26,12 +26,12 @@ pub fn numbers<'a>(given: &'a Given<'_>) -> Outcome<&'a [Complex64]> {
         .map_err(|_| Failure::refused("the array is not in C order: convert it with numpy.ascontiguousarray"))
 }
 
-/// Returns the fields of an array, and the extents of its axes before those of a field.
+/// Converts an array to fields. Also returns the extents of the axes before those of a field.
 pub fn fields(kind: FermionKind, given: &Given<'_>) -> Outcome<(HostFields, Vec<usize>)> {
     HostFields::of_array(kind, given.shape(), numbers(given)?)
 }
 
-/// Returns the fields of a propagator from an array, one for each component of the source.
+/// Converts an array to the fields of a propagator, one field for each component of the source.
 pub fn propagator(kind: FermionKind, given: &Given<'_>) -> Outcome<HostFields> {
     HostFields::of_propagator(kind, given.shape(), numbers(given)?)
 }

@@ -28,12 +28,13 @@ pub struct DeviceThread {
 }
 
 impl DeviceThread {
-    /// Returns the data kept under a number.
+    /// Returns the data that are kept under the number `number`.
     pub fn kept<T: 'static>(&mut self, number: u64) -> Outcome<&mut T> {
         let found = self.kept.get_mut(&number).and_then(Option::as_mut).and_then(|kept| kept.downcast_mut());
         found.ok_or_else(|| Failure::failed("the object is no longer on this device: create it again"))
     }
-    /// Calls `work` with the data kept under a number. If `work` panics, the data are incomplete and are not kept any longer.
+    /// Calls `work` with the data that are kept under the number `number`. If `work` panics, the data may be incomplete and are no longer
+    /// kept.
     pub fn with<T: 'static, R>(
         &mut self,
         number: u64,
@@ -44,7 +45,8 @@ impl DeviceThread {
                 "an internal error interrupted the last work of this object, which is now incomplete: create it again",
             ));
         };
-        let object = kept.downcast_mut().ok_or_else(|| Failure::failed("the object is of another type"))?;
+        let other = || Failure::failed("the object on the device has another type than expected: create it again");
+        let object = kept.downcast_mut().ok_or_else(other)?;
         let done = work(&self.device, object);
         self.kept.insert(number, Some(kept));
         done
@@ -101,7 +103,7 @@ pub struct PyDevice {
     place: GridRank,
 }
 
-/// Object on a device that other threads may hold. It is dropped on the device's thread.
+/// Object that belongs to a device but may be held by other threads. It is dropped on the device's thread.
 pub struct Lent<T: Send + 'static> {
     what: Option<T>,
     work: Arc<WorkQueue>,
@@ -118,7 +120,7 @@ impl<T: Send + 'static> Drop for Lent<T> {
     fn drop(&mut self) {
         let what = self.what.take();
         if self.work.is_here() {
-            // If the device's thread has ended, the object is dropped here.
+            // If the device's thread has ended, the object is dropped on this thread.
             self.work.send(Box::new(move |_| drop(what)));
         } else {
             // The object belongs to the device of another process and cannot be freed here.
@@ -127,7 +129,7 @@ impl<T: Send + 'static> Drop for Lent<T> {
     }
 }
 
-/// Handle of the data of a Python object on a device. The data are freed with the handle.
+/// Handle of a Python object whose data are on a device. The data are freed when the handle is dropped.
 pub struct DeviceHandle {
     number: u64,
     work: Arc<WorkQueue>,
@@ -163,7 +165,7 @@ fn open(named: &NamedDevice, comm: Option<usize>) -> Outcome<DeviceThread> {
         None => (Joined::default(), None),
     };
     if named.name == "cuda" {
-        // Starts the driver, which is recorded.
+        // Starts the GPU driver, and records that this process has started it.
         names_of_gpus();
     }
     Ok(DeviceThread { device: named.open(comm)?, kept: HashMap::new(), joined })
@@ -181,8 +183,8 @@ fn serve(named: &NamedDevice, comm: Option<usize>, say: &Sender<Outcome<DevicePr
     let (backend, device) = (bench.device.backend(), &bench.device);
     let (name, description) = (backend.name(), backend.device());
     let opened = DeviceProperties { name, description, ordinal: device.ordinal(), place: device.place() };
-    // Host work that is requested on this thread uses the same number of threads. In a forked process, the global pool may be the parent's
-    // and have no threads.
+    // Host work that is requested on this thread uses as many threads as the device. In a forked process, the global pool may be the
+    // parent's and have no threads.
     let threads = device.threads().or(fork::is_forked().then_some(0));
     let pool = threads.map(|n| rayon::ThreadPoolBuilder::new().num_threads(n).use_current_thread().build());
     if say.send(Ok(opened)).is_ok() {
@@ -194,12 +196,12 @@ fn serve(named: &NamedDevice, comm: Option<usize>, say: &Sender<Outcome<DevicePr
 }
 
 impl PyDevice {
-    /// Fails if the device was opened in a process of which this one is a fork.
+    /// Fails if the device was opened in a parent process from which this process was forked.
     pub fn check_opened_here(&self) -> Outcome {
         fork::check_opened_here(self.work.process)
     }
-    /// Does work on the device and waits for it. Ctrl-C requests a stop and raises `KeyboardInterrupt`, as described for
-    /// [`OnSignal::Stop`]. Work that continues is finished before the device takes other work.
+    /// Runs `work` on the thread of the device and waits for it. Ctrl-C requests a stop and raises `KeyboardInterrupt`, as described for
+    /// [`OnSignal::Stop`]. Work that continues ends before the device begins other work.
     pub fn run<T: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -232,7 +234,7 @@ impl PyDevice {
     pub fn place(&self) -> GridRank {
         self.place
     }
-    /// Creates data that stay on the device until the handle is dropped.
+    /// Creates data on the thread of the device, which keeps them until the handle is dropped.
     pub fn keep<T: 'static>(
         &self,
         py: Python<'_>,
@@ -240,7 +242,7 @@ impl PyDevice {
     ) -> Returned<DeviceHandle> {
         Ok(self.keep_beside(py, move |bench, stop| Ok((make(bench, stop)?, ())))?.0)
     }
-    /// Creates data that stay on the device until the handle is dropped, and a result that is returned.
+    /// Creates data on the thread of the device, which keeps them until the handle is dropped. Also returns a result of their creation.
     pub fn keep_beside<T: 'static, R: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -287,7 +289,7 @@ impl PyDevice {
         started.map_err(|why| Failure::failed(format!("the thread of the device cannot be started: {why}")))?;
         let opened = py.detach(move || said.recv());
         let DeviceProperties { name, description, ordinal, place } =
-            opened.map_err(|_| Failure::failed("the thread of the device has ended"))??;
+            opened.map_err(|_| Failure::failed("the thread of the device has ended: open the device again"))??;
         Ok(PyDevice { work: WorkQueue::new(send), name, description, ordinal, place })
     }
     /// Returns the numbers of processes in x, y, z and t.

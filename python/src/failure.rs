@@ -50,7 +50,7 @@ impl From<Failure> for Raised {
     }
 }
 
-/// Returns a message about a device in which Python's words replace the program's flags.
+/// Rewords a message about a device: replaces the program's flags by the names that Python uses.
 pub fn in_python(message: &str) -> String {
     message.replace("run with --backend cpu", "choose the CPU with init(\"cpu\")")
 }

@@ -9,12 +9,13 @@ use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
-/// Returns the device if several processes partition its lattices.
+/// Returns the device if its lattices are partitioned among several processes; otherwise `None`.
 pub fn shared<'a>(device: Option<&'a Bound<'_, PyDevice>>) -> Option<&'a PyDevice> {
     device.map(Bound::get).filter(|device| device.place().is_shared())
 }
 
-/// Reads fermion fields of a type. With a device of several processes, each process reads its part.
+/// Reads the fermion fields of a file, which must be staggered or Wilson-like as requested. With a device of several
+/// processes, each process reads its part.
 #[pyfunction]
 #[pyo3(signature = (path, staggered, verify, record, device = None))]
 pub fn read_fermions<'py>(

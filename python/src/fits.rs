@@ -17,13 +17,13 @@ pub fn fit(
     on_host(py, move || request.0.fit(&correlators).map(|(fit, svg)| (Typed(object(&fit)), svg)))
 }
 
-/// Returns the effective masses of a real correlator; NaN where there is none.
+/// Returns the effective masses of a real correlator from each time to the next; NaN where there is none.
 #[pyfunction]
 pub fn effective_masses(correlator: Vec<f64>, form: &str) -> Returned<Vec<f64>> {
     Ok(masses_of(&correlator, form)?)
 }
 
-/// Returns the effective masses of the mean over configurations, with their errors.
+/// Returns the effective masses of the mean of a correlator over configurations, each as `[value, error]`.
 #[pyfunction]
 pub fn effective_estimates(
     py: Python<'_>,

@@ -13,7 +13,7 @@ static DRIVER: AtomicU32 = AtomicU32::new(0);
 /// Advice in messages for programs that fork.
 const ADVICE: &str = "start processes with multiprocessing's method 'spawn' or 'forkserver'";
 
-/// Returns the number of this process.
+/// Returns the identifier of this process in the operating system.
 pub fn this_process() -> u32 {
     std::process::id()
 }
@@ -41,11 +41,11 @@ pub fn check_opened_here(opened_in: u32) -> Outcome {
 
 /// Records that this process has started the GPU driver.
 pub fn driver_started() {
-    // The first process stays recorded, because a forked process cannot start the driver again.
+    // Only the first process is recorded, because a forked process cannot start the driver again.
     let _ = DRIVER.compare_exchange(0, this_process(), Ordering::Relaxed, Ordering::Relaxed);
 }
 
-/// Fails if the parent process started the GPU driver, which does not work in a forked process.
+/// Fails if another process, from which this one was forked, started the GPU driver. The driver does not work in a forked process.
 pub fn check_driver() -> Outcome {
     let started_in = DRIVER.load(Ordering::Relaxed);
     if started_in == 0 || started_in == this_process() {
@@ -57,8 +57,8 @@ pub fn check_driver() -> Outcome {
     )))
 }
 
-/// Returns the pool of threads for host work in a forked process, because the global pool may be the parent's and have no threads. Each
-/// forked process has one such pool. Returns `None` in other processes.
+/// Returns the pool of threads for host work in a forked process; `None` in other processes. A forked process has its own pool, because the
+/// global pool may be the parent's and have no threads.
 pub fn pool() -> Outcome<Option<Arc<ThreadPool>>> {
     static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
     if !is_forked() {

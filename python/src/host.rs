@@ -24,7 +24,7 @@ impl Stop {
     pub fn is_asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
-    /// Returns whether work should continue; called between its steps.
+    /// Returns whether work should continue. The work calls this function between its steps.
     pub fn flow(&self) -> ControlFlow<()> {
         if self.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -54,7 +54,7 @@ pub enum OnSignal<'a> {
     Leave,
 }
 
-/// Waits for the outcome of work without the interpreter's lock, and polls for signals while waiting.
+/// Waits for the outcome of work. Releases the interpreter's lock while it waits, and polls for signals.
 pub fn wait<T: Send>(py: Python<'_>, mut receive: Receiver<Outcome<T>>, on_signal: &OnSignal<'_>) -> Returned<T> {
     let mut interrupted: Option<(PyErr, Instant)> = None;
     loop {
@@ -88,7 +88,8 @@ pub fn wait<T: Send>(py: Python<'_>, mut receive: Receiver<Outcome<T>>, on_signa
     }
 }
 
-/// Does work on a thread of its own and waits for it. After Ctrl-C, Python stops waiting, and the thread continues to the end of the work.
+/// Runs `work` on a thread of its own and waits for it. After Ctrl-C, Python stops waiting, and the thread continues to the end of the
+/// work.
 pub fn on_host<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> Outcome<T> + Send + 'static) -> Returned<T> {
     let (send, receive) = channel();
     let thread = std::thread::Builder::new().name("ferrite host".into());
@@ -100,7 +101,7 @@ pub fn on_host<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> Outcome
     wait(py, receive, &OnSignal::Leave)
 }
 
-/// Does work that must not be interrupted, such as writing a file, without the interpreter's lock. Ctrl-C takes effect after the work.
+/// Runs work that must not be interrupted, such as writing a file, without the interpreter's lock. Ctrl-C takes effect after the work.
 pub fn undisturbed<T: Send>(py: Python<'_>, work: impl FnOnce() -> Outcome<T> + Send) -> Returned<T> {
     Ok(py.detach(|| caught(|| in_pool(work)))?)
 }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Links of a configuration, or this process's part of them. They never change.
 #[pyclass(frozen, module = "ferrite_lqcd._native", name = "Links")]
 pub struct PyLinks {
-    /// Links, which operators on a device share.
+    /// Links on a part of the lattice, which operators on a device share.
     pub own: LatticeLinks,
     /// Device whose other processes have the other parts; `None` if this process has the whole lattice.
     device: Option<Py<PyDevice>>,

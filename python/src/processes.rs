@@ -11,7 +11,7 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// *Collective.* Joins the processes of the communicator at an address, for work on the current thread.
+    /// *Collective.* Connects the current thread to the processes of the MPI communicator at the address `address`.
     #[cfg(feature = "mpi")]
     pub fn to(address: usize) -> Outcome<(Self, RunCommunicator)> {
         // SAFETY: Python gives the address that mpi4py has for a communicator, and waits. That nothing else calls MPI while a device
@@ -22,7 +22,7 @@ impl Joined {
         let comm = RunCommunicator::of(job.clone());
         Ok((Joined { job: Some(job) }, comm))
     }
-    /// Fails, because this build has no MPI.
+    /// Fails, because this build does not include MPI.
     #[cfg(not(feature = "mpi"))]
     pub fn to(_: usize) -> Outcome<(Self, RunCommunicator)> {
         Err(Failure::refused(
@@ -30,7 +30,7 @@ impl Joined {
              library, and install it",
         ))
     }
-    /// Leaves MPI: from now on nothing is sent to other processes.
+    /// Ends the connection to MPI: from now on this process sends nothing to others.
     pub fn leave(&mut self) {
         #[cfg(feature = "mpi")]
         if let Some(job) = self.job.take() {

@@ -92,11 +92,11 @@ pub fn field(thread: &mut DeviceThread, number: u64) -> Outcome<Rc<FullField>> {
 /// Gaussian smearing as Python passes it: links, width, steps and momentum.
 pub type GivenSmearing<'py> = (Bound<'py, PyLinks>, f64, usize, [f64; 3]);
 
-/// Returns the Gaussian smearing that Python passes, for fields on a part of the lattice.
+/// Converts the Gaussian smearing that Python passes, for fields on a part of the lattice.
 pub fn smearing((links, width, steps, momentum): &GivenSmearing<'_>, part: &Section) -> Outcome<LinkedSmearing> {
     let own = &links.get().own;
     if own.part != *part {
-        return Err(Failure::refused("links and propagators are on different lattices"));
+        return Err(Failure::refused("links and propagators are on different lattices: give both on the same"));
     }
     let smearing = GaussianSmearing { width: *width, steps: *steps, momentum: *momentum };
     Ok(LinkedSmearing { gauge: own.gauge.clone(), smearing })
@@ -111,7 +111,7 @@ pub enum GivenPropagator<'py> {
     Array(Given<'py>),
 }
 
-/// Propagator that is sent to the thread of a device.
+/// Propagator in the form in which it is sent to the thread of a device.
 pub enum SentPropagator {
     /// Number of a propagator on the device, and its part of the lattice.
     Kept(u64, Section),
@@ -120,7 +120,8 @@ pub enum SentPropagator {
 }
 
 impl SentPropagator {
-    /// Checks that a propagator belongs to quarks of this type and, if it is on a device, to this device.
+    /// Converts a propagator for the thread of a device. Fails if it does not belong to quarks of the type `kind`, or
+    /// if it is on another device.
     pub fn of(kind: FermionKind, columns: &GivenPropagator<'_>, device: &PyDevice) -> Outcome<Self> {
         match columns {
             GivenPropagator::Array(given) => {
@@ -133,8 +134,7 @@ impl SentPropagator {
                 if there.kind != kind {
                     let shape = there.shape();
                     return Err(Failure::refused(format!(
-                        "a propagator of shape {shape:?} belongs to another kind of \
-                                                         quark"
+                        "a propagator of shape {shape:?} belongs to another kind of quark: give one of the same kind"
                     )));
                 }
                 if !std::ptr::eq(there.device.get(), device) {
@@ -152,7 +152,7 @@ impl SentPropagator {
             SentPropagator::Kept(_, part) | SentPropagator::Host(_, part) => *part,
         }
     }
-    /// Returns the propagator on the device, to which it is copied if necessary.
+    /// Returns the propagator on the device. Copies it there if it is in host memory.
     pub fn on(self, thread: &mut DeviceThread) -> Outcome<Rc<FullField>> {
         match self {
             SentPropagator::Kept(number, _) => field(thread, number),

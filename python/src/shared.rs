@@ -26,7 +26,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Returns an array of this shape, whose memory is on the device that created it.
+    /// Returns an array of the shape `shape`, whose memory is on the device that created it.
     pub fn new(py: Python<'_>, device: &Py<PyDevice>, array: DeviceArray, shape: Vec<usize>) -> Self {
         let array = Arc::new(device.get().lent(array));
         Shared { array, shape, device: device.clone_ref(py) }
@@ -85,7 +85,8 @@ impl Shared {
     #[staticmethod]
     fn zeros(py: Python<'_>, device: Py<PyDevice>, shape: Vec<usize>) -> Returned<Self> {
         let Some(count) = shape.iter().try_fold(1usize, |count, extent| count.checked_mul(*extent)) else {
-            return Err(Failure::refused(format!("an array of shape {shape:?} is too large")).into());
+            let why = format!("an array of shape {shape:?} is too large: choose smaller extents");
+            return Err(Failure::refused(why).into());
         };
         let array = device.get().run(py, move |thread, _| {
             let array = DeviceArray::zero(&**thread.device.backend(), count, "an array")?;
@@ -131,7 +132,7 @@ impl Shared {
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> Returned<Bound<'py, PyDict>> {
         self.device.get().check_opened_here()?;
         if self.ordinal().is_none() {
-            let why = "this array is in the memory of the CPU";
+            let why = "this array is in host memory, so it has no CUDA array interface: use numpy.asarray";
             return Err(pyo3::exceptions::PyAttributeError::new_err(why).into());
         }
         let interface = PyDict::new(py);

@@ -17,7 +17,7 @@ use ferrite_tasks::spectrum::contraction::Contraction;
 use ferrite_tasks::spectrum::sink::{SinkRequest, gamma};
 use pyo3::prelude::*;
 
-/// *Collective.* Returns correlators from the propagators of one or two quarks. Correlators of the conserved charge also need links.
+/// *Collective.* Returns correlators from the propagators of one or two quarks. Only the conserved charge needs the links.
 #[pyfunction]
 #[pyo3(signature = (device, request, quark, other = None, links = None))]
 pub fn contract<'py>(
@@ -34,7 +34,7 @@ pub fn contract<'py>(
     let part = quark.part();
     let both = if links.is_some() { "links and propagators" } else { "quark and antiquark" };
     if other.iter().map(SentPropagator::part).chain(links.map(|links| links.own.part)).any(|other| other != part) {
-        return Err(Failure::refused(format!("{both} are on different lattices")).into());
+        return Err(Failure::refused(format!("{both} are on different lattices: give both on the same")).into());
     }
     request.check(&part, device.place())?;
     let (shape, gauge) = (request.shape(&part), links.map(|links| links.own.gauge.clone()));
@@ -52,7 +52,7 @@ pub fn staggered_names() -> Vec<&'static str> {
     NAMES.to_vec()
 }
 
-/// Returns the sequential source η of a propagator at a sink for all 12 components: `[12, …]`.
+/// Returns the sequential source η at a sink, made from a propagator, for all 12 components: `[12, …]`.
 #[pyfunction]
 pub fn sequential_source<'py>(
     py: Python<'py>,
@@ -74,14 +74,15 @@ pub fn gamma_names() -> Vec<String> {
     (0..COUNT).map(name).collect()
 }
 
-/// Returns the matrix Γ with this number in the DeGrand–Rossi basis: `[row, column]`.
+/// Returns the matrix Γ number `number` in the DeGrand–Rossi basis: `[row, column]`.
 #[pyfunction]
 pub fn gamma_matrix(py: Python<'_>, number: usize) -> Returned<Made<'_>> {
     let gamma = gamma(number)?;
     arrays::array(py, &[4, 4], (0..16).map(|k| gamma.at(k / 4, k % 4)).collect())
 }
 
-/// Returns a field of random numbers, which depend on the global site: `z4` for (±1 ± i)/√2, or `gaussian` for variance 1.
+/// Returns a field of random numbers, which depend on the global site: noise (±1 ± i)/√2 for `z4`, or normal numbers of variance 1 for
+/// `gaussian`.
 #[pyfunction]
 pub fn noise<'py>(
     py: Python<'py>,

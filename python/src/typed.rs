@@ -4,7 +4,7 @@ use pythonize::{PythonizeError, depythonize, pythonize};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Value of type `T` that Python passes or receives as a dict.
+/// Value of type `T` that Python passes or receives as a dict or a list.
 pub struct Typed<T>(pub T);
 
 impl<T: DeserializeOwned> FromPyObject<'_, '_> for Typed<T> {

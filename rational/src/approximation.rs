@@ -8,7 +8,7 @@ use crate::zolotarev::ZolotarevStart;
 use crate::{Error, Interval, Power};
 use serde::{Deserialize, Serialize};
 
-/// Largest order n of an approximation.
+/// Largest order n of an approximation; n is the number of poles.
 pub const LARGEST_ORDER: usize = 80;
 
 /// Smallest tolerance that may be requested.
@@ -47,12 +47,12 @@ struct StoredApproximation {
     inverse: PartialFractions,
 }
 
-/// Result of [`Approximation::check`]: errors of R and of 1/R.
+/// Result of [`Approximation::check`]: accuracies of R and of 1/R.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Check {
-    /// Errors of R as an approximation of f.
+    /// Accuracy of R as an approximation of f.
     pub direct: PartialFractionAccuracy,
-    /// Errors of 1/R as an approximation of 1/f.
+    /// Accuracy of 1/R as an approximation of 1/f.
     pub inverse: PartialFractionAccuracy,
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn lowest_order(
     let start = ZolotarevStart::new(function, interval);
     let meets = |order: &usize| start.log_scale(*order) + 4f64.ln() <= tolerance.ln();
     let mut order = (1..LARGEST_ORDER).find(meets).unwrap_or(LARGEST_ORDER);
-    // The estimate of the order is accurate to one or two, and the error falls with each order.
+    // The estimated order is accurate to one or two, and the error decreases as the order increases.
     let mut best = get(order)?;
     if best.error() > tolerance {
         while best.error() > tolerance {
@@ -133,7 +133,7 @@ pub(crate) fn solve(function: &Power, interval: Interval, order: usize) -> Resul
         return Err(Error::TooExact { function: function.to_string(), interval, order, exponent: digits as i64 });
     }
     let points = start.points(2 * order + 1);
-    // Bits for the digits of the error, for digits that nearly singular matrices lose, and for the range of the
+    // The bits cover the digits of the error, the digits that nearly singular matrices lose, and the range of the
     // numbers.
     let mut bits = 192 + (-2.5 * digits * 10f64.log2() + start.log2_ratio()) as usize;
     loop {
@@ -215,7 +215,8 @@ impl Approximation {
         self.stored.direct.evaluate(x)
     }
 
-    /// Computes the errors of R and 1/R with coefficients rounded to double precision ([`PartialFractions::check`]).
+    /// Computes the accuracies of R and of 1/R with coefficients rounded to double precision
+    /// ([`PartialFractions::check`]).
     pub fn check(&self) -> Check {
         self.stored.check()
     }

@@ -199,7 +199,7 @@ impl Interval {
         self.high / self.low
     }
 
-    /// Whether the interval contains all of `other`.
+    /// Returns whether the interval contains all of `other`.
     pub fn contains(self, other: Self) -> bool {
         self.low <= other.low && other.high <= self.high
     }

@@ -25,13 +25,13 @@ use crate::real::{BigFloat, Bits, abs, positive};
 
 /// Function whose error alternates between +E and −E on given points, in barycentric form, with its level E.
 pub(crate) struct Levelled {
-    /// Nodes t_l.
+    /// Nodes t_l of the barycentric form of R.
     pub nodes: Vec<BigFloat>,
-    /// Weights β_l.
+    /// Weights β_l of the barycentric form of R.
     pub weights: Vec<BigFloat>,
-    /// Values R(t_l).
+    /// Values R(t_l) at the nodes.
     pub values: Vec<BigFloat>,
-    /// Level E: δ = R/f − 1 is +E at the points with even index, −E at the others.
+    /// Level E: the error δ = R/f − 1 is +E at the points with even index, and −E at the others.
     pub level: BigFloat,
 }
 

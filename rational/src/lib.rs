@@ -3,9 +3,9 @@
 //! # Application
 //! With N_f mass-degenerate flavours of rooted staggered quarks the weight of a gauge field has det(M†M)^{N_f/4}, with
 //! M†M on the even sites. Pseudofermions φ put it into the action as φ† (M†M)^{−N_f/4} φ, so that the equation of
-//! motion needs the solution of (M†M)^{N_f/4} x = φ instead of a linear system: paper 003 (Bonati, Cossu, D'Elia,
-//! Incardona, *QCD simulations with staggered fermions on GPUs*, arXiv:1106.5673), section 2.1, eq. 11, which takes the
-//! place of eq. 10. A rational function approximates the power to any requested accuracy on an interval
+//! motion needs the solution of (M†M)^{N_f/4} x = φ instead of a linear system (Bonati, Cossu, D'Elia,
+//! Incardona, *QCD simulations with staggered fermions on GPUs*, arXiv:1106.5673, section 2.1, eq. 11, which takes the
+//! place of eq. 10). A rational function approximates the power to any requested accuracy on an interval
 //! that contains the spectrum,
 //!
 //! (M†M)^p ≈ R(M†M) = A₀ + Σ_{i=1}^n A_i (M†M + σ_i)^{−1},

@@ -10,7 +10,7 @@ use crate::roots::{RootFailure, negative_roots};
 /// Rational function R(y) = scale Π_i (y + zero_i)/(y + pole_i).
 #[derive(Clone, Debug)]
 pub(crate) struct Product {
-    /// Limit R(∞).
+    /// Limit R(∞), the factor of the product.
     pub scale: BigFloat,
     /// Moduli of the zeros in ascending order, all positive.
     pub zeros: Vec<BigFloat>,

@@ -13,13 +13,13 @@ pub(crate) type BigFloat = FBig<HalfEven, 2>;
 pub(crate) struct Bits(pub usize);
 
 impl Bits {
-    /// Converts the finite number x exactly.
+    /// Converts the finite number x to multiple precision, exactly.
     pub fn real(self, x: f64) -> BigFloat {
         let exact = BigFloat::try_from(x).expect("a finite number");
         exact.with_precision(self.0).value()
     }
 
-    /// Converts an integer exactly.
+    /// Converts an integer to multiple precision, exactly.
     pub fn integer(self, i: i64) -> BigFloat {
         BigFloat::from(i).with_precision(self.0).value()
     }

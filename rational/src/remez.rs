@@ -20,13 +20,13 @@ use crate::real::{BigFloat, Bits, Target, abs, double, geometric_mean, positive}
 #[cfg_attr(not(test), expect(dead_code, reason = "tests look at the proof"))]
 pub(crate) struct Minimax {
     pub product: Product,
-    /// Error |E|.
+    /// Largest relative error |E| of the approximation.
     pub error: BigFloat,
-    /// Points where |δ| = |E|; there are 2n + 2.
+    /// Points where the error δ has the absolute value |E|; there are 2n + 2.
     pub points: Vec<BigFloat>,
-    /// Spread (largest − smallest |δ|)/largest over the points.
+    /// Relative spread of |δ| over the points: (largest − smallest)/largest.
     pub spread: BigFloat,
-    /// Number of exchanges that were done.
+    /// Number of exchanges that the algorithm made.
     pub exchanges: usize,
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn exchange(
         let maximum = positive(level) == i.is_multiple_of(2);
         let rises = |y: &BigFloat| {
             let (first, second) = slope(y);
-            // Derivatives of log(R/f), or of its negative at a minimum.
+            // The derivatives are those of log(R/f), or of its negative near a minimum.
             if maximum { (first, second) } else { (-first, -second) }
         };
         let first = rises(y).0;
@@ -170,7 +170,7 @@ fn turn(
     if down(limit) {
         return Some(limit.clone());
     }
-    // The search ends after at most 2⁷ points.
+    // Seven rounds examine at most 2⁷ points.
     for _ in 0..7 {
         let between: Vec<BigFloat> = places.windows(2).map(|pair| geometric_mean(&pair[0], &pair[1])).collect();
         if let Some(found) = between.iter().find(|y| down(y)) {

@@ -33,14 +33,14 @@ pub(crate) struct Condenser {
 }
 
 impl Condenser {
-    /// Creates the condenser for a cut from −∞ to 0. `length` is y_b − y_a; the ends do not determine it accurately
-    /// if they are close.
+    /// Creates the condenser for a cut from −∞ to 0 and the interval from `low` = y_a to `high` = y_b. `length` is y_b
+    /// − y_a, which would be inaccurate if it were computed from ends that are close.
     pub fn new(low: f64, high: f64, length: f64) -> Self {
         Self { ratio: low / high, complement: length / high }
     }
 
-    /// Returns the logarithm of exp(−π N K/K′) at order n, which sets the scale of the level. The level is about
-    /// 4 |sin πp| times this scale.
+    /// Returns the logarithm of exp(−π N K/K′) with N = 2 n + 1 for order n. The level is about 4 |sin πp| times this
+    /// exponential.
     pub fn log_scale(self, order: usize) -> f64 {
         let (k, k_prime) = integrals(self.ratio, self.complement);
         -PI * (2 * order + 1) as f64 * k / k_prime
@@ -107,7 +107,7 @@ impl ZolotarevStart {
         (self.length / self.low).ln_1p() / LN_2
     }
 
-    /// Returns the logarithm of the scale of the error at order n.
+    /// Returns the logarithm of the scale exp(−π N K/K′) of the error at order n, with N = 2 n + 1.
     pub fn log_scale(self, order: usize) -> f64 {
         self.condenser.log_scale(order)
     }

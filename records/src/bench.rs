@@ -46,7 +46,8 @@ pub struct TimedCall {
     /// 10⁹ floating-point operations per second by the community's standard count, which leaves out reconstruction.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub gflops: f64,
-    /// 10⁹ bytes per second, if a call transfers every link and every spinor once; the links in t are not counted in temporal gauge.
+    /// Bandwidth in 10⁹ bytes per second, if a call transfers every link and every spinor once. In temporal gauge, links in t are not
+    /// counted.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub gbps: f64,
     /// Ratio of `gbps` to the bandwidth of a copy in the same memory, measured in the same run.
@@ -65,7 +66,7 @@ pub struct LaunchRecord {
     pub nrhs: usize,
     /// Number of threads of a block.
     pub block: usize,
-    /// Arrangement of the threads ([tuning.md](tuning.md)).
+    /// Arrangement of the threads in blocks ([tuning.md](tuning.md)).
     pub shape: String,
 }
 
@@ -118,7 +119,7 @@ pub struct CallWithHalo {
     pub travelled: Vec<String>,
     /// Whether computation and communication overlapped.
     pub overlap: bool,
-    /// Ratio of the time without neighbours to the time with the exchange.
+    /// Efficiency: ratio of the time without neighbours to the time with the exchange.
     pub efficiency: f64,
 }
 
@@ -173,7 +174,7 @@ pub struct BenchSolverRecord {
     pub place: PlaceRecord,
     /// Name of the operator.
     pub operator: String,
-    /// Number of the paper that is reproduced; `None` for staggered operators.
+    /// Short number of the published study whose tables are repeated; `None` for staggered operators.
     pub paper: Option<String>,
     /// Extents of the lattice.
     pub lattice: [usize; 4],
@@ -183,7 +184,7 @@ pub struct BenchSolverRecord {
     pub quenched: Option<BenchLinks>,
     /// Number of sources.
     pub sources: u64,
-    /// Requested residual.
+    /// Requested tolerance of the solves.
     pub tol: f64,
     /// Parameters of staggered operators: `u0` (asqtad), `naik_epsilon` (HISQ), `shifts` and `shift_solver`, each `None` if it does not
     /// apply.
@@ -204,7 +205,7 @@ impl Record for BenchSolverRecord {
 pub struct BenchShifts {
     /// Shifts of the systems; `None` without shifts.
     pub shifts: Option<Vec<f64>>,
-    /// Method for the shifted systems: `multishift` or `sequential`; `None` without shifts.
+    /// Strategy for several shifts: `multishift` or `sequential`; `None` without shifts.
     pub shift_solver: Option<String>,
 }
 
@@ -257,7 +258,7 @@ pub struct BenchSolverRow {
     /// Microseconds per iteration of multi-shift CG, `first_seconds` divided by `first_iterations`; `null` without multi-shift CG.
     #[serde(deserialize_with = "real::read")]
     pub first_microseconds_per_iteration: f64,
-    /// 10⁹ floating-point operations of the matrix per second of a solve.
+    /// Speed of a solve in 10⁹ floating-point operations of the matrix per second.
     #[serde(deserialize_with = "real::read")]
     pub gflops: f64,
     /// 10⁹ floating-point operations per second of the even-odd matrix in a timing without a solver. The matrix of staggered operators is

@@ -8,7 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct Stamp {
     /// Length of the file in bytes.
     pub bytes: u64,
-    /// Time of the last write in nanoseconds since 1970, as text because such numbers do not fit into a double.
+    /// Time of the last write in nanoseconds since 1970, as text because a JSON number in double precision cannot hold
+    /// all digits.
     #[serde(rename = "modified_ns")]
     pub modified: String,
 }
@@ -24,7 +25,7 @@ pub struct ContentRecord {
 }
 
 impl ContentRecord {
-    /// Returns whether both files have the same length and checksum, and therefore the same bytes.
+    /// Returns whether the files of both records have the same length and checksum, and therefore the same bytes.
     pub fn is_of_same_bytes(&self, other: &Self) -> bool {
         self.stamp.bytes == other.stamp.bytes && self.crc32 == other.crc32
     }

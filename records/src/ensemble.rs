@@ -63,7 +63,7 @@ pub struct TrajectoryLine {
     /// Mean of Re tr R / 3 over all 2×1 loops, after the Metropolis step.
     #[serde(default, deserialize_with = "real::read", skip_serializing_if = "Option::is_none")]
     pub rectangle: Option<f64>,
-    /// `[re, im]` of the mean over space of tr Π_t U_t / 3.
+    /// Polyakov loop: `[re, im]` of the mean over space of tr Π_t U_t / 3.
     #[serde(default, deserialize_with = "real::read", skip_serializing_if = "Option::is_none")]
     pub polyakov_loop: Option<[f64; 2]>,
     /// Chiral condensate for each mass; absent without quarks and with `measure.condensate = 0`.
@@ -172,7 +172,7 @@ pub struct LoopAndForce {
     /// Mean of Re tr W / 3 over the loops W.
     #[serde(deserialize_with = "real::read")]
     pub loops: f64,
-    /// Value of `loops` computed from the forces; its difference from `loops` has mean 0.
+    /// Mean of `loops` as computed from the forces; its difference from `loops` has the expectation value 0.
     #[serde(deserialize_with = "real::read")]
     pub forces: f64,
 }
@@ -206,8 +206,8 @@ pub struct CondensateNoise {
     pub odd: [f64; 2],
 }
 
-/// Settings of a run at a start of the program. Keys that are missing from lines of older versions are empty if the line is read with
-/// [`read_leniently`](crate::read::read_leniently).
+/// Settings of a run at one start of the program. A line of an older version, from which keys are missing, can be read with
+/// [`read_leniently`](crate::read::read_leniently); these settings are then empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunSettings {
@@ -221,8 +221,8 @@ pub struct RunSettings {
     pub seed: Option<u64>,
     /// Links from which the run began: `cold`, `hot` or a file.
     pub start: String,
-    /// Keys of the input that affect the chain, as they were typed; keys of a table have its number, as in `fermion.0.mass`. `--resume`
-    /// compares them. Absent in lines of older versions.
+    /// Keys of the input that affect the chain, with their values as typed. Keys of a table contain its number, as in `fermion.0.mass`.
+    /// `--resume` compares these values. Absent in lines of older versions.
     pub input: BTreeMap<String, String>,
     /// Number of trajectories at the beginning without a Metropolis step.
     pub thermalise: u32,
@@ -232,7 +232,7 @@ pub struct RunSettings {
     pub quarks: Vec<QuarkSettings>,
     /// Length of a trajectory.
     pub length: Option<f64>,
-    /// Friction of the momenta between trajectories; `None` if each trajectory draws new momenta.
+    /// Friction of momenta that are partly kept between trajectories; `None` if each trajectory draws new momenta.
     pub friction: Option<f64>,
     /// Levels of the integrator, outermost first.
     pub levels: Vec<LevelSettings>,
@@ -302,10 +302,10 @@ pub struct QuarkSettings {
     /// Number of pseudofermions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pseudofermions: Option<usize>,
-    /// Level of the integrator; only for staggered quarks.
+    /// Level of the integrator on which the quarks act; only for staggered quarks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<usize>,
-    /// Levels of the integrator of the pseudofermions; only for Wilson-like quarks.
+    /// Levels of the integrator on which the pseudofermions act; only for Wilson-like quarks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub levels: Option<Vec<usize>>,
     /// Coefficients of the paths in fat and long links; only for staggered quarks, `None` unless the operator is asqtad.
@@ -319,7 +319,7 @@ pub struct QuarkSettings {
     pub errors: Option<RationalErrors>,
     /// Boundary condition in time: `antiperiodic` or `periodic`.
     pub bc_time: String,
-    /// Angles θ of twisted boundary conditions.
+    /// Angles θ of twisted boundary conditions in x, y, z and t, in radians.
     pub theta: Vec<f64>,
     /// Staggered phases: `milc` or `lexicographic`; only for staggered quarks.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -381,9 +381,9 @@ pub struct PathSettings {
 /// Relative errors of rational functions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RationalErrors {
-    /// Error of the function for molecular dynamics.
+    /// Relative error of the function for molecular dynamics.
     pub dynamics: f64,
-    /// Error of the functions for heat bath and action.
+    /// Relative error of the functions for heat bath and action.
     pub action: f64,
 }
 
@@ -513,22 +513,22 @@ impl Record for ForcesRecord {
     const SCHEMA: &'static str = "ferrite.forces/1";
 }
 
-/// Force of a part of the action, its iterations and its time.
+/// Force of one part of the action, with the iterations of its solvers and the time of its evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartForce {
     /// Name of the part of the action, as in `ferrite.trajectory/1`.
     pub name: String,
     /// Level of the integrator, counted from 0, the outermost.
     pub level: usize,
-    /// Longest step in molecular-dynamics time by which the force changes the momenta.
+    /// Longest step, in molecular-dynamics time, for which the force is added to the momenta at once.
     pub kick: f64,
-    /// Root mean square over links of √(Σ_jk abs(F_jk)²).
+    /// Force F: root mean square over links of √(Σ_jk abs(F_jk)²).
     pub rms: f64,
-    /// Maximum over links of √(Σ_jk abs(F_jk)²).
+    /// Force F: maximum over links of √(Σ_jk abs(F_jk)²).
     pub max: f64,
     /// Iterations of the solvers; `None` for the gauge action.
     pub iterations: Option<ForceIterations>,
-    /// Seconds of one evaluation of the force.
+    /// Seconds of one evaluation of the force, including its transfer to the host.
     pub seconds: f64,
 }
 

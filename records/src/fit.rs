@@ -14,11 +14,11 @@ pub struct EstimateRecord {
     /// One standard deviation; `null` if it is unknown.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub error: f64,
-    /// Number of jackknife or bootstrap means without a value; only if there are any. `error` is `null` in this case, except that the
-    /// bootstrap tolerates 5 % of them.
+    /// Number of jackknife or bootstrap means without a value; only if there are any. `error` is then `null`; the bootstrap tolerates up to
+    /// 5 % of such means.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<usize>,
-    /// Number of all jackknife or bootstrap means; only beside `missing`.
+    /// Number of all jackknife or bootstrap means; only together with `missing`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub means: Option<usize>,
 }
@@ -36,7 +36,7 @@ pub struct FitRecord {
     /// Fits of hadrons; only for folders of `spectrum`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hadrons: Option<Vec<HadronFitRecord>>,
-    /// Quark masses of the axial current; only for folders of `spectrum`.
+    /// PCAC quark masses, from the axial current; only for folders of `spectrum`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pcac: Option<Vec<PcacFitRecord>>,
     /// Means of traces; only for files of `trace`.
@@ -151,7 +151,7 @@ pub struct WindowAverage {
     /// Number of windows left out because the quantity or its error is missing in them; only if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<usize>,
-    /// Total probability of the windows that were left out; only beside `left_out`.
+    /// Total probability of the windows that were left out; only together with `left_out`.
     #[serde(default, deserialize_with = "real::read", skip_serializing_if = "Option::is_none")]
     pub left_out_probability: Option<f64>,
 }

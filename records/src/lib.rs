@@ -49,7 +49,7 @@ pub mod spectrum;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// JSON object with a schema, which names the object's kind and the version of its keys.
+/// JSON object whose key `schema` names the kind of the object and the version of its keys.
 pub trait Record: Serialize {
     /// Name and version of the keys, such as `ferrite.solve/1`.
     const SCHEMA: &'static str;
@@ -69,7 +69,7 @@ pub trait Record: Serialize {
     }
 }
 
-/// Returns the object of a type with named fields. Numbers that are not finite are `null`.
+/// Converts a type with named fields to a JSON object. Numbers that are not finite become `null`.
 ///
 /// # Panics
 /// If the type is not an object, which is an error in its definition.

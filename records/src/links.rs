@@ -63,13 +63,13 @@ pub struct GeneratedPlaquette {
 pub struct QuenchedSweeps {
     /// Gauge coupling β.
     pub beta: f64,
-    /// Number of sweeps that had generated the initial links.
+    /// Number of sweeps by which the initial links had been generated.
     pub first_sweep: u32,
     /// Number of the last sweep.
     pub last_sweep: u32,
-    /// Number of sweeps that are neither written nor averaged.
+    /// Number of sweeps at the beginning that are neither written nor averaged.
     pub thermalise: u32,
-    /// Number of sweeps after those of `thermalise`.
+    /// Number of averaged sweeps, which follow those of `thermalise`.
     pub sweeps: u32,
     /// Number of over-relaxation updates in a sweep.
     pub overrelax: u32,
@@ -138,7 +138,7 @@ pub struct VerifiedFile {
     pub checksum: ChecksumRecord,
     /// Properties that differ from the header and were accepted: `length`, `checksum`, `plaquette`, `link trace`.
     pub differs: Vec<String>,
-    /// Sentences about entries of the header that were ignored.
+    /// Remarks on entries of the header that were ignored.
     pub notes: Vec<String>,
     /// Squared norm of all spinors or colour vectors in the file; only for fermion fields.
     #[serde(default, deserialize_with = "real::read", skip_serializing_if = "Option::is_none")]
@@ -180,7 +180,7 @@ pub struct VerifiedPlaquette {
 pub struct ChecksumRecord {
     /// Result of the check: `verified`, `absent` or `mismatch`.
     pub status: String,
-    /// Kind of the checksum; only if there is one.
+    /// Kind of the checksum; only if the file has a checksum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
 }
@@ -242,7 +242,7 @@ pub struct FixGaugeRecord {
     pub sweeps: usize,
     /// Over-relaxation parameter.
     pub overrelax: f64,
-    /// Requested θ.
+    /// Requested deviation θ from the gauge condition.
     pub tol: f64,
     /// Seconds of the sweeps.
     pub seconds: f64,
@@ -308,7 +308,7 @@ pub struct LinksRecord {
     pub fat: PathBuf,
     /// File of long links, with MILC's phases and the sign of the boundary condition.
     pub long: PathBuf,
-    /// Operator of the links: `asqtad` or `hisq`.
+    /// Name of the operator whose links were made: `asqtad` or `hisq`.
     pub operator: String,
     /// Tadpole factor `u0` (`null` for HISQ) and correction ε `naik_epsilon` of the Naik term (`null` for asqtad).
     #[serde(flatten)]
@@ -343,7 +343,7 @@ pub struct LinksDescription {
     pub plaquette: Option<f64>,
     /// Mean link trace stated in the header; `None` if the header has none.
     pub link_trace: Option<f64>,
-    /// Further entries of the header.
+    /// Keys and values of the header, or types and texts of LIME records.
     pub metadata: Vec<(String, String)>,
     /// Remarks on unusual properties of the file.
     pub notes: Vec<String>,

@@ -90,7 +90,7 @@ pub struct MeasurementInput {
     pub loops: Option<LoopInput>,
     /// Whether the links are projected to SU(3).
     pub reunitarise: bool,
-    /// Number of the field in its file.
+    /// Number, counted from 0, of the gauge field in a LIME file with several fields.
     pub record: usize,
 }
 
@@ -103,7 +103,7 @@ pub struct FlowInput {
     pub step: f64,
     /// Name of the action of the flow.
     pub action: String,
-    /// Number of steps between points of the output.
+    /// Number of steps from one point of the output to the next.
     pub every: u32,
 }
 
@@ -159,7 +159,7 @@ pub struct TraceLine {
     /// Largest true residual ‖η − M ψ‖ / ‖η‖.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub residual: f64,
-    /// Number of iterations of all solves. For several masses, multi-shift CG and all refinements count.
+    /// Total number of iterations of the solves. For several masses, it includes multi-shift CG and all refinements.
     #[serde(default)]
     pub iterations: usize,
     /// Seconds for the configuration.
@@ -204,8 +204,8 @@ fn unknown_pair() -> [f64; 2] {
     [f64::NAN; 2]
 }
 
-/// Settings of `ferrite trace` that its lines depend on. Keys that are missing from a line are empty if it is read with
-/// [`read_leniently`](crate::read::read_leniently).
+/// Settings of `ferrite trace` that its lines depend on. A line from which keys are missing can be read with
+/// [`read_leniently`](crate::read::read_leniently); these settings are then empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TraceInput {

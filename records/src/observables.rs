@@ -33,7 +33,7 @@ impl From<[f64; 2]> for MeanAndError {
     }
 }
 
-/// Means of loops, each of which is 1 on unit links.
+/// Means of plaquettes, 2×1 loops and Polyakov loops, each of which is 1 on unit links.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoopsRecord {
     /// Mean of Re tr P / 3 over all planes, over the spatial and over the temporal planes.
@@ -74,7 +74,7 @@ impl EnergyDensity {
     }
 }
 
-/// Energy densities and topological charge at a time of the gradient flow.
+/// Energy densities and topological charge at one time of the gradient flow.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowPointRecord {
     /// Flow time in units of a².
@@ -94,6 +94,6 @@ pub struct FlowPointRecord {
 pub struct WilsonLoopsRecord {
     /// Separation R, its three components in descending order.
     pub r: [usize; 3],
-    /// W(R, T) for T = 1, 2, …
+    /// Values of W(R, T) for T = 1, 2, …
     pub values: Vec<f64>,
 }

@@ -50,8 +50,8 @@ pub struct Stout {
     pub spatial: bool,
 }
 
-/// Parameters of operators; an operator has those of its definition. Keys that are missing from a record are `None` if it is read with
-/// [`read_leniently`](crate::read::read_leniently).
+/// Parameters of an operator; the operator has those of its definition. A record from which keys are missing can be read with
+/// [`read_leniently`](crate::read::read_leniently); these parameters are then `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OperatorParametersRecord {
@@ -157,7 +157,7 @@ pub struct EigenvaluesLine {
     /// Condition number: ratio of the largest to the smallest eigenvalue.
     #[serde(deserialize_with = "real::read")]
     pub condition: f64,
-    /// Spectral bounds of D†D = −D² for staggered operators, else `None`.
+    /// Spectral bounds of D†D = −D² for staggered operators; `None` for other operators.
     pub d_dagger_d: Option<SpectrumRange>,
 }
 

@@ -40,7 +40,7 @@ pub struct InfoRecord {
     pub threads: usize,
     /// Vector instructions of the CPU: `AVX-512`, `AVX2` or `no vector instructions`.
     pub instructions: String,
-    /// Modules of kernels.
+    /// Modules of kernels that the program contains.
     pub kernels: Vec<KernelModule>,
     /// Driver of the GPUs.
     pub driver: DriverRecord,
@@ -54,7 +54,7 @@ impl Record for InfoRecord {
     const SCHEMA: &'static str = "ferrite.info/1";
 }
 
-/// A module of kernels.
+/// Module of kernels, with the size and the architectures of its code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelModule {
     /// Name of the module.
@@ -69,7 +69,7 @@ pub struct KernelModule {
     pub ptx: Vec<String>,
 }
 
-/// Driver of the GPUs.
+/// Driver of the GPUs, or the reason why there is none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriverRecord {
     /// Version of CUDA; `None` without a driver.
@@ -79,18 +79,18 @@ pub struct DriverRecord {
     pub error: Option<String>,
 }
 
-/// A GPU.
+/// Properties of a GPU of the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuRecord {
-    /// Number of the device.
+    /// Number of the GPU on its host, counted from 0.
     pub device: usize,
     /// Name of the device.
     pub name: String,
-    /// Bytes of memory of the device.
+    /// Total memory of the GPU in bytes.
     pub memory_bytes: usize,
-    /// Compute capability.
+    /// CUDA compute capability, such as `9.0`.
     pub capability: String,
-    /// Number of entries of the tune cache for the device, its driver and the kernels.
+    /// Number of entries of the tune cache that apply to the GPU, its driver and the kernels of the program.
     pub tuned_launches: usize,
 }
 
@@ -101,7 +101,7 @@ pub struct TuningFile {
     pub cache: Option<PathBuf>,
     /// Number of entries of the file for all devices; `None` if the file was not read.
     pub launches: Option<usize>,
-    /// Reason why the file cannot be read; only if it cannot be read.
+    /// Reason why the file cannot be read; only after such a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -162,7 +162,7 @@ impl Record for TuneRecord {
     const SCHEMA: &'static str = "ferrite.tune/2";
 }
 
-/// A launch with its best block size.
+/// Launch of a kernel with the times of its block sizes and the fastest one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TunedLaunch {
     /// Entry point of the kernel.
@@ -206,14 +206,14 @@ pub struct CheckRecord {
     pub place: PlaceRecord,
     /// Memory on the device of each process.
     pub memory: MemoryRecord,
-    /// Smallest number of processes, each with such a device, whose memory suffices with the default grid; `None` if more than 1024 are
+    /// Smallest number of processes whose memory suffices with the default grid, if each has such a device; `None` if more than 1024 are
     /// needed.
     pub processes_needed: Option<usize>,
-    /// Batches of the solve, of a source of the spectrum, or of the noise vectors of a condensate. `memory` is the memory of the largest
-    /// batch.
+    /// Batches of the solve, of a source of the spectrum, or of the noise vectors of a condensate. `memory` describes the largest batch.
     #[serde(flatten)]
     pub batches: BatchesRecord,
-    /// Predicted times; `None` without `--time`, or if times cannot be predicted. A note states the reason in the latter case.
+    /// Predicted times; `None` without `--time`, or if times cannot be predicted. In the latter case, a note on standard error states the
+    /// reason.
     pub time: Option<PredictedTime>,
 }
 
@@ -247,16 +247,16 @@ pub enum CheckedTask {
     },
 }
 
-/// Memory of a device, needed and free.
+/// Memory of a device: needed, free and in total.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryRecord {
-    /// Number of bytes needed.
+    /// Memory needed on the device, in bytes.
     pub needed_bytes: usize,
-    /// Number of free bytes.
+    /// Free memory of the device, in bytes.
     pub free_bytes: usize,
-    /// Total bytes of the device.
+    /// Total memory of the device, in bytes.
     pub total_bytes: usize,
-    /// Contributions to the memory needed; with several processes these include borders of links, ghost zones and messages.
+    /// Contributions to the memory needed. With several processes, they include borders of links, ghost zones and messages.
     pub parts: Vec<MemoryPart>,
 }
 
@@ -265,7 +265,7 @@ pub struct MemoryRecord {
 pub struct MemoryPart {
     /// Name of the contribution.
     pub what: String,
-    /// Number of bytes of the contribution.
+    /// Size of the contribution in bytes.
     pub bytes: usize,
 }
 
@@ -282,7 +282,7 @@ pub enum PredictedTime {
 /// Predicted times of a solve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PredictedSolve {
-    /// Seconds of an iteration for `right_hand_sides` right-hand sides together.
+    /// Seconds of one iteration for a batch of `right_hand_sides` right-hand sides.
     pub seconds_per_iteration: f64,
     /// Seconds of 1000 iterations of all batches.
     pub seconds_per_1000_iterations: f64,
@@ -290,10 +290,10 @@ pub struct PredictedSolve {
     pub right_hand_sides: usize,
     /// Number of batches.
     pub batches: usize,
-    /// Seconds of the multigrid setup with `--solver multigrid`, else `None`.
+    /// Seconds of the multigrid setup; `None` unless `--solver multigrid` is given.
     pub setup_seconds: Option<f64>,
-    /// Extents of the lattice on which times were measured; seconds are scaled from it to the local lattice of each process, without
-    /// exchanges.
+    /// Extents of the lattice on which times were measured. The predicted seconds are scaled to the local lattice of each process, without
+    /// the time for exchanges.
     pub timed_on: [usize; 4],
 }
 
@@ -304,7 +304,7 @@ pub struct PredictedEnsemble {
     pub seconds_per_trajectory: f64,
     /// Seconds of all trajectories.
     pub seconds: f64,
-    /// Extents of the lattice on which times were measured; seconds are scaled from it to the local lattice of each process, without
-    /// exchanges.
+    /// Extents of the lattice on which times were measured. The predicted seconds are scaled to the local lattice of each process, without
+    /// the time for exchanges.
     pub timed_on: [usize; 4],
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProgressLine {
-    /// Task in progress: `solve`, `spectrum`, `rhmc`, `quenched`, `measure`, `trace`, `eigenvalues`, `bench`; `setup` during preparations
+    /// Task in progress: `solve`, `spectrum`, `rhmc`, `quenched`, `measure`, `trace`, `eigenvalues` or `bench`; `setup` during preparations
     /// for a solve.
     pub progress: String,
     /// Fraction of the task that is done, from 0 to 1. For a solve, it is computed from the logarithm of the residual. `None` if it is not
@@ -24,7 +24,7 @@ pub struct ProgressLine {
     /// Requested tolerance; only from a solve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tol: Option<f64>,
-    /// Range of right-hand sides `[first, end]`, `end` not included; only from a solve.
+    /// Right-hand sides that are being solved: `[first, end]`, without `end`; only from a solve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rhs: Option<[usize; 2]>,
     /// File of the configuration; only from `spectrum` and `measure`.
@@ -42,7 +42,7 @@ pub struct ProgressLine {
     /// Fraction of the trajectory that is done, from 0 to 1; only from `rhmc`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<f64>,
-    /// Whether the trajectory has ended; its last line, with `accepted` and `dH`, is always printed; only from `rhmc`.
+    /// Whether the trajectory has ended; only from `rhmc`. The last line of a trajectory, with `accepted` and `dH`, is always printed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub done: Option<bool>,
     /// Whether the trajectory was accepted; only from `rhmc`.
@@ -66,8 +66,8 @@ pub struct ProgressLine {
     /// Bare mass; only from `bench`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mass: Option<f64>,
-    /// Preparation in progress: `multigrid setup` or `largest eigenvalue`; only from `setup`, whose lines also have the keys of the task
-    /// for which it prepares.
+    /// Preparation in progress: `multigrid setup` or `largest eigenvalue`; only from `setup`. Such lines also have the keys of the task
+    /// that is being prepared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<String>,
     /// Expected seconds of the whole preparation, estimated from the fraction that is done; only from `setup`, `None` if it is not known.
@@ -76,7 +76,7 @@ pub struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// Returns the first line of a task, without results.
+    /// Returns a line for the beginning of a task, without results.
     pub fn of(task: &str) -> Self {
         ProgressLine { progress: task.into(), ..Self::default() }
     }

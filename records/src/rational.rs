@@ -9,7 +9,7 @@ pub struct RationalRecord {
     pub function: Vec<FactorOfFunction>,
     /// Lower and upper end of the interval.
     pub interval: [f64; 2],
-    /// Number of poles.
+    /// Number of poles of the rational function.
     pub order: usize,
     /// Largest relative error before the coefficients were rounded.
     pub error: f64,
@@ -74,7 +74,7 @@ pub struct RationalCheck {
     pub condition: f64,
 }
 
-/// Rational functions of a fermion monomial in `functions.json` of `--replay`.
+/// Rational functions of a fermion monomial, as in `functions.json` of a folder for `--replay`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupFunctions {
     /// Function of molecular dynamics.

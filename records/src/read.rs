@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
-/// Reads a record. Keys that its type does not have are ignored.
+/// Reads a record. Keys that the type of the record does not have are ignored.
 ///
 /// # Errors
 /// Returns a sentence on the value that is missing or has another type. It begins with the path of the key: ``plaquette: missing field
@@ -16,7 +16,7 @@ pub fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, String> {
     })
 }
 
-/// Reads a record whose keys may be missing; keys with values of another type are ignored.
+/// Reads a record that may lack keys. Keys whose value has another type are ignored.
 pub fn read_leniently<T: DeserializeOwned + Default>(value: &Value) -> T {
     let mut value = value.clone();
     while let Value::Object(object) = &mut value {
@@ -29,7 +29,7 @@ pub fn read_leniently<T: DeserializeOwned + Default>(value: &Value) -> T {
     serde_json::from_value(value).unwrap_or_default()
 }
 
-/// Reads the elements of a list, ignoring their keys with values of another type; `None` if the value is not a list.
+/// Reads the elements of a list. Keys whose value has another type are ignored. Returns `None` if the value is not a list.
 pub fn read_list_leniently<T: DeserializeOwned + Default>(value: &Value) -> Option<Vec<T>> {
     let Value::Array(list) = value else { return None };
     Some(list.iter().map(read_leniently).collect())

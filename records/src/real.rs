@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
-/// A number, or lists of numbers, that may be `null` in JSON.
+/// Number, or list of numbers, that is `null` in JSON if it is not finite.
 pub trait Reals {
     /// Type that `serde` reads: `None` stands for a number that is not finite.
     type Nullable: DeserializeOwned;

@@ -15,12 +15,12 @@ pub struct RunReportRecord {
     pub first_trajectory: u64,
     /// Number of the last trajectory.
     pub last_trajectory: u64,
-    /// Number of lines of trajectories.
+    /// Number of trajectories in the file of the run.
     pub trajectories: usize,
     /// Number of trajectories at the beginning that the means leave out: the value of `--skip`, or the number before the first Metropolis
     /// step.
     pub skipped: usize,
-    /// Number of later trajectories that ended with a Metropolis step.
+    /// Number of trajectories, after the skipped ones, that ended with a Metropolis step.
     pub metropolis_steps: usize,
     /// Number of accepted trajectories among `metropolis_steps`.
     pub accepted: usize,
@@ -44,12 +44,13 @@ pub struct ObservableMeans {
     /// Name of the observable: a key of `ferrite.trajectory/1`, such as `plaquette.mean` or `quarks.iterations.dynamics`. Other names are
     /// `polyakov_loop.abs` and `polyakov_loop.re`; `identities.plaquette` and `identities.rectangle`, the differences `forces` − `loops`;
     /// `kernels.share`, for which no trajectories are skipped; and `accepted`, 1 or 0 for each Metropolis step, whose mean is the
-    /// acceptance rate. Parts of the action without a solver or without eigenvalues have no observables of these.
+    /// acceptance rate. Parts of the action without a solver have no observables of iterations, and parts without a rational function have
+    /// none of eigenvalues.
     pub name: String,
     /// Mass; only for `condensate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mass: Option<f64>,
-    /// Name of the part of the fermion action; only for observables that each part has.
+    /// Name of the part of the fermion action; only for observables that exist for each part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quarks: Option<String>,
     /// Mean; `null` without a value.

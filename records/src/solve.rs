@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SolveOutcome {
-    /// Whether every true residual is at or below the requested tolerance, regardless of what the solver reported.
+    /// Whether every true residual is at or below the requested tolerance, even if the solver reported a failure.
     pub converged: bool,
     /// Requested tolerance.
     #[serde(default = "real::unknown")]
@@ -39,7 +39,7 @@ pub struct SolveOutcome {
     pub solver: String,
     /// Precision of the iteration at the end.
     pub precision: String,
-    /// Precision of the solver's true residuals at the end.
+    /// Precision of the solution and of the residuals of reliable updates at the end.
     pub outer: String,
     /// Number of reals stored per link at the end.
     pub reconstruct: String,
@@ -47,10 +47,10 @@ pub struct SolveOutcome {
     pub escalations: Vec<EscalationRecord>,
     /// Continuations with another method: `auto` continued with `multigrid` or `cg`, or `multigrid` did not converge.
     pub method_changes: Vec<MethodChangeRecord>,
-    /// Reason why a solver gave up although its solution is at or below the requested tolerance; `None` if it did not. `converged` depends
-    /// on the tolerance alone.
+    /// Reason why a solver gave up although the true residual of its solution is at or below the requested tolerance; `None` otherwise.
+    /// `converged` depends on the true residual alone.
     pub gave_up: Option<String>,
-    /// Number of times that the host waited for sums over the lattice.
+    /// Number of times that the host waited for sums over the lattice on the device.
     pub reductions: usize,
     /// Number of true residuals computed during the iteration, including the last check.
     pub reliable_updates: usize,
@@ -58,7 +58,7 @@ pub struct SolveOutcome {
     pub restarts: usize,
     /// Numbers of applications of the even-odd operator.
     pub applications: Applications,
-    /// Work of multigrid; `None` if multigrid did not solve.
+    /// Work of multigrid; `None` if the solve did not use multigrid.
     pub multigrid: Option<MultigridRecord>,
     /// Residuals ‖r‖ / ‖b‖ of the even-odd preconditioned system: `history[source][k]` after k iterations, or after k corrections with
     /// `defect`; k = 0 is the start.
@@ -75,7 +75,7 @@ pub struct EscalationRecord {
     pub reason: String,
     /// Precision of the iteration after the change.
     pub precision: String,
-    /// Precision of the solver's true residuals after the change.
+    /// Precision of the solution and of the residuals of reliable updates after the change.
     pub outer: String,
     /// Number of reals stored per link after the change.
     pub reconstruct: String,
@@ -92,14 +92,14 @@ pub struct MethodChangeRecord {
     pub reason: String,
 }
 
-/// Numbers of applications of the even-odd operator, by purpose.
+/// Numbers of applications of the even-odd operator: for true residuals, in the iteration, and in domains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applications {
     /// Number of applications for true residuals.
     pub precise: usize,
     /// Number of applications in the iteration.
     pub sloppy: usize,
-    /// Number of applications by GCR-DD in its domains, without neighbours.
+    /// Number of applications inside the domains of GCR-DD, without neighbours.
     pub in_domains: usize,
 }
 
@@ -121,9 +121,9 @@ pub struct MultigridLevelRecord {
     pub block: Option<[usize; 4]>,
     /// Number of near-null vectors; `None` for the coarsest level.
     pub vectors: Option<usize>,
-    /// Total number of iterations of the solver of this level.
+    /// Total number of iterations of the solver on this level.
     pub iterations: usize,
-    /// Seconds on this and coarser levels.
+    /// Seconds spent on this level and on coarser levels.
     pub seconds: f64,
     /// Relative errors of the setup, with `--check-setup`; `None` without this flag and for the coarsest level.
     pub check: Option<LevelCheckRecord>,
@@ -143,7 +143,7 @@ pub struct LevelCheckRecord {
     pub gamma5: f64,
 }
 
-/// Numbers of right-hand sides that are solved together, and the reason for several batches.
+/// Sizes of the batches of a solve, and the reason why there are several.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BatchesRecord {
     /// Numbers of right-hand sides that are solved together, one for each batch.
@@ -193,7 +193,7 @@ impl Record for SolveRecord {
     const SCHEMA: &'static str = "ferrite.solve/1";
 }
 
-/// Outcome of solves for several masses or shifts, for every interface that calls the solvers.
+/// Outcome of solves that differ by a mass or a shift, for every interface that calls the solvers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ShiftsOutcome {
@@ -210,7 +210,7 @@ pub struct ShiftsOutcome {
     pub precision: String,
     /// Number of reals stored per link.
     pub reconstruct: String,
-    /// Precision of the solver's true residuals.
+    /// Precision of the solution and of the residuals of reliable updates.
     pub outer: String,
     /// Seconds of multi-shift CG.
     #[serde(default = "real::unknown")]
@@ -236,7 +236,8 @@ pub struct SystemOutcome {
     /// Shift σ of (M†M + σ) x = b; only for solves with shifts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shift: Option<f64>,
-    /// Iterations of multi-shift CG until the system was dropped, summed over both parities; 0 without multi-shift CG.
+    /// Iterations of multi-shift CG in which the system took part, for the slowest right-hand side, summed over both parities; 0 without
+    /// multi-shift CG.
     pub iterations: usize,
     /// Iterations of the refinement after multi-shift CG, summed over both parities.
     pub refinement_iterations: usize,
@@ -252,7 +253,7 @@ pub struct SystemOutcome {
     pub escalations: Vec<EscalationRecord>,
     /// Reason why the solver gave up; `None` if the true residual is at or below the requested tolerance.
     pub failure: Option<String>,
-    /// Reason why a solver gave up although its solution is at or below the requested tolerance.
+    /// Reason why a solver gave up although the true residual of its solution is at or below the requested tolerance; `None` otherwise.
     pub gave_up: Option<String>,
 }
 
@@ -262,9 +263,9 @@ pub struct SystemOutcome {
 pub struct ShiftSolvers {
     /// Mass of M for solves with shifts; `None` for several masses.
     pub mass: Option<f64>,
-    /// Method that solves or refines each system: `cg` or `block-cg`.
+    /// Method that solves each system, or refines it after multi-shift CG: `cg` or `block-cg`.
     pub solver: String,
-    /// Method for several systems: `multishift` or `sequential`; `block-cg` requires `sequential`, which must be requested.
+    /// Strategy for several systems: `multishift` or `sequential`. `block-cg` requires that `sequential` is requested.
     pub shift_solver: String,
 }
 
@@ -280,7 +281,8 @@ pub struct ShiftsRecord {
     /// Mass and methods of the solves.
     #[serde(flatten)]
     pub solvers: ShiftSolvers,
-    /// Axes of the solutions before those of a field: number of masses or shifts, followed by the number of sources if there are several.
+    /// Axes of the array of solutions before those of a field: number of masses or shifts, followed by the number of sources if there are
+    /// several.
     pub output_axes: Vec<usize>,
 }
 
@@ -296,7 +298,7 @@ pub struct ObservedSolve {
     pub outcome: SolveOutcome,
     /// Reason why the solver gave up; `None` if it did not give up.
     pub failure: Option<String>,
-    /// Iterations at which true residuals were computed, with the residuals of the right-hand sides of the batch.
+    /// Iterations at which true residuals were computed, each with the residuals of the right-hand sides of the batch.
     pub updates: Vec<(usize, Vec<f64>)>,
 }
 
@@ -337,7 +339,7 @@ pub struct MethodEntry {
     pub name: String,
     /// Name of the method in sentences.
     pub title: String,
-    /// Description of the method; empty if the name suffices.
+    /// Description of the method; empty if its name describes it.
     pub help: String,
     /// Whether the method solves for Wilson-like operators.
     pub wilson: bool,

@@ -78,7 +78,7 @@ pub struct CorrelatorInput {
     /// Names of the mesons; only for several quarks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mesons: Option<Vec<String>>,
-    /// Smearing of quarks at the sink; `None` without smearing.
+    /// Gaussian smearing of quarks at the sink; `None` without smearing.
     pub sink: Option<ShellInput>,
     /// Number of momenta.
     pub momenta: usize,
@@ -87,7 +87,7 @@ pub struct CorrelatorInput {
     pub three_point: Option<ThreePointInput>,
     /// Whether nucleons are computed.
     pub nucleon: bool,
-    /// Whether the correlator of the axial current with the pion at the source is computed; absent if not, as in folders of earlier
+    /// Whether the correlator of the axial current with the pion at the source is computed; absent if it is not, as in folders of earlier
     /// versions.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pcac: bool,
@@ -125,7 +125,7 @@ pub struct SourceInput {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ShellInput {
-    /// Width of the Gaussian.
+    /// Width of the Gaussian in units of a.
     pub width: f64,
     /// Number of smearing steps.
     pub steps: usize,
@@ -228,13 +228,13 @@ pub struct CorrelatorValues {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CorrelatorAxes {
-    /// Names of the axes.
+    /// Names of the axes of the array: `configuration`, `correlator` and `time`.
     pub axes: Vec<String>,
     /// Number of configurations in a bin.
     pub bin: usize,
-    /// Configurations along the first axis.
+    /// Configurations along the axis `configuration`.
     pub configurations: Vec<String>,
-    /// Correlators along the second axis.
+    /// Correlators along the axis `correlator`.
     pub correlators: Vec<CorrelatorName>,
 }
 
@@ -286,7 +286,7 @@ pub struct SpectrumRecord {
     pub correlators: Vec<HadronValues>,
     /// Fits of hadrons, as `hadrons` of [`ferrite.fit/1`](#ferritefit1), without `correlator`.
     pub fits: Vec<HadronFitRecord>,
-    /// Quark masses of the axial current, as in [`ferrite.fit/1`](#ferritefit1), empty unless the input has `pcac = true`.
+    /// PCAC quark masses, as in [`ferrite.fit/1`](#ferritefit1), empty unless the input has `pcac = true`.
     pub pcac: Vec<PcacFitRecord>,
     /// Bins of the errors.
     pub jackknife: JackknifeRecord,
@@ -323,9 +323,9 @@ pub struct HadronValues {
 pub struct JackknifeRecord {
     /// Number of configurations in a bin.
     pub bin: usize,
-    /// Number of bins. A single bin has no errors.
+    /// Number of bins. Errors need at least two bins.
     pub bins: usize,
-    /// Number of configurations at the end that fill no bin.
+    /// Number of configurations that are left out because they fill no bin.
     pub left_out: usize,
 }
 
@@ -338,13 +338,13 @@ pub struct SpectrumReportRecord {
     pub output: PathBuf,
     /// Number of configurations.
     pub configurations: usize,
-    /// Number of configurations in a bin in the last run that ended; the errors use these bins.
+    /// Number of configurations in a bin, taken from the last run that ended; the errors use these bins.
     pub bin: usize,
     /// Whether the last line is incomplete, in which case it is ignored.
     pub half_line: bool,
     /// Hadrons of the report.
     pub hadrons: Vec<ReportedHadron>,
-    /// Quark masses of the axial current, as in [`ferrite.fit/1`](#ferritefit1).
+    /// PCAC quark masses, as in [`ferrite.fit/1`](#ferritefit1).
     pub pcac: Vec<PcacFitRecord>,
     /// Correlators with a state that [alternates](spectrum.md#effective-masses) in sign.
     pub alternating: Vec<AlternatingRecord>,

@@ -47,7 +47,7 @@ fn minus(text: String) -> String {
     if text.starts_with('-') { text.replacen('-', "−", 1) } else { text }
 }
 
-/// Returns the number of columns of a text in a terminal. Combining accents, as in M̂, take no column.
+/// Returns the number of columns that a text takes in a terminal. Combining accents, as in M̂, take no column.
 pub fn columns(text: &str) -> usize {
     text.chars().filter(|c| !('\u{300}'..='\u{36f}').contains(c)).count()
 }
@@ -74,7 +74,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Formats mean and error so that the error has two digits. Without an error, the mean has nine digits.
+/// Formats a mean and its error so that the error has two digits. Without an error, the mean has nine digits.
 pub fn digits(mean: f64, error: f64) -> [String; 2] {
     if !mean.is_finite() {
         return ["–", "–"].map(String::from);

@@ -1,4 +1,4 @@
-//! BiCGstab with reliable updates: paper 001, Algorithm 2.
+//! BiCGstab with reliable updates: Clark et al. 2009, Algorithm 2.
 
 use crate::compact::{Compaction, Rhs, copy_of_rhs};
 use crate::error::SolveError;
@@ -53,7 +53,7 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> BicgstabWorkspace<P, S> {
     }
 }
 
-/// Solves A x_j = b_j for a general regular A by BiCGstab with reliable updates (paper 001, Algorithm 2).
+/// Solves A x_j = b_j for a general regular A by BiCGstab with reliable updates (Clark et al. 2009, Algorithm 2).
 ///
 /// Per iteration, in the sloppy space: v = A p, α = ρ/(r̃, v), s = r − α v, t = A s, ω = (t, s)/‖t‖², x̂ ← x̂ + α p + ω s, r
 /// ← s − ω t, ρ' = (r̃, r), β = (ρ'/ρ)(α/ω), p ← r + β (p − ω v). An iteration takes two applications and two reductions:
@@ -294,7 +294,7 @@ impl BicgstabScalars {
                 continue;
             }
             if !run.state.restart[j] {
-                // If r was rescaled, ρ' contains the factor, so β rescales p as well.
+                // If r was rescaled, ρ' contains the scale factor, so β rescales p as well.
                 let beta = self.quotient(j);
                 self.rho[j] = self.next_rho[j];
                 if beta.is_finite() {

@@ -31,9 +31,9 @@ const SECOND_THRESHOLD: f64 = 0.1;
 pub struct BlockCgParams {
     /// Parameters common to all solvers.
     pub solver: SolverParams,
-    /// Squared sine of an angle: a residual at or below this angle to the span of the others counts as dependent on them.
-    /// `None` means 10⁻¹² for a system of one precision and 10⁻⁶ for one of two. The value must be well above the relative
-    /// error of sums.
+    /// Threshold of linear dependence: a residual is dependent on the others if the squared sine of its angle to their
+    /// span is at or below this value. `None` means 10⁻¹² for a system of one precision and 10⁻⁶ for a system of two.
+    /// The value must be well above the relative error of sums.
     pub dependent: Option<f64>,
 }
 
@@ -310,7 +310,7 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         if run.finished() {
             return Ok(());
         }
-        // The unit only decreases, so that P can be kept.
+        // `unit` never increases, so the search directions P can be kept.
         self.unit = self.unit.min(self.largest_unit * run.headroom());
         self.factor_residuals(run, blocks)?;
         self.fresh = run.state.restart.contains(&true);

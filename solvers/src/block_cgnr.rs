@@ -41,7 +41,7 @@ pub fn block_cgnr<Y: System>(
     observer: &mut dyn Observer,
 ) -> Result<Info, SolveError<Y::Error>> {
     let BlockCgNormalWorkspace { block, normal } = workspace;
-    // solves M†M x = M†b until ‖b − M x‖ is small enough
+    // Solves M†M x = M†b until ‖b − M x‖ is small enough.
     let NormalParts { system, rhs, norms, mut check } = normal.normal_equations(system, b, None)?;
     let criterion = Criterion { reference: None, check: Some((norms, &mut check)) };
     let result = block_cg_on(&system, Rhs::Own(rhs), x, params, block, observer, criterion);

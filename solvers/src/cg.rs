@@ -48,7 +48,7 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> CgMemory<P, S> {
 /// Solves A x_j = b_j for a Hermitian positive definite A by conjugate gradients with reliable updates.
 ///
 /// Per iteration, in the sloppy space: α = ‖r‖²/(p, A p), x̂ ← x̂ + α p, r ← r − α A p, β = ‖r_new‖²/‖r_old‖², p ← r + β p.
-/// An iteration takes one application and two reductions. A reliable update (paper 001, Algorithm 2) keeps the search
+/// An iteration takes one application and two reductions. A reliable update (Clark et al. 2009, Algorithm 2) keeps the search
 /// direction, but first makes it orthogonal to the new residual. In exact arithmetic it is orthogonal already; without this
 /// step, the next β would mix the rounding errors of the old residual into all later directions.
 ///
@@ -104,7 +104,7 @@ pub(crate) fn cg_on<'a, Y: System>(
             compaction.vectors(space, p, ap)?;
             c.rearrange(&compaction);
         }
-        // computes (p, A p), r' = r − α A p and ‖r'‖²; r' overwrites A p
+        // Computes (p, A p), r' = r − α A p and ‖r'‖²; r' overwrites A p.
         let rho = c.rho_of_active(&run);
         let step = CgStep { shift: 0.0, p: &*p, r: &*r, rho: &rho };
         system.cg_step_sloppy(&step, ap, &mut c.p_ap, &mut run.state.norm2)?;

@@ -15,7 +15,7 @@ use crate::stopping::{RhsFailures, StopReason, StoppingRule};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
-/// Solves M x_j = b_j for a general M by conjugate gradients on M M† y = b − M x₀, x = x₀ + M†y.
+/// Solves M x_j = b_j for a general M by conjugate gradients on M M† y = b − M x₀; the solution is x = x₀ + M†y.
 ///
 /// The residual of the CG iteration is b − M x, that of the original system, so the tolerance needs no conversion. x is the
 /// solution closest to x₀: the error is smallest over the Krylov space, while the residual oscillates more than that of
@@ -42,7 +42,8 @@ pub fn cgne<Y: System>(
     space.axpby(&zeros, b, &mask, x)?;
     let mut smallest = f64::INFINITY;
     loop {
-        // r = b − M x: the residual of the initial guess before the first pass, the check of the result after each pass
+        // r = b − M x is the residual of the initial guess before the first pass, and checks the result after each
+        // pass.
         let residual = run.residual(x, r)?;
         run.info.converged = StoppingRule::converged(residual, params.tol);
         if run.info.converged {

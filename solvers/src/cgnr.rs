@@ -48,7 +48,7 @@ pub fn cgnr<Y: System>(
     observer: &mut dyn Observer,
 ) -> Result<Info, SolveError<Y::Error>> {
     let CgNormalWorkspace { cg, normal, copy } = workspace;
-    // solves M†M x = M†b until ‖b − M x‖ is small enough
+    // Solves M†M x = M†b until ‖b − M x‖ is small enough.
     let NormalParts { system, rhs, norms, mut check } = normal.normal_equations(system, b, copy.as_mut())?;
     let criterion = Criterion { reference: None, check: Some((norms, &mut check)) };
     let result = cg_on(&system, Rhs::Own(rhs), x, params, cg, observer, criterion);

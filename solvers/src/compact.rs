@@ -8,8 +8,9 @@ use crate::operator::System;
 use crate::traits::{LinearOperator, VectorSpace, narrow_all};
 use std::ops::Index;
 
-/// Widths of batches as they become smaller, from the largest to the smallest. Threads of a GPU share these numbers evenly,
-/// unlike 7, for example. Each is at most three quarters of the one before; wider batches have a multiple of four.
+/// Widths that a batch takes as it becomes smaller, in descending order. Threads of a GPU share these numbers of
+/// right-hand sides evenly, unlike 7, for example. Each width is at most three quarters of the previous one. Widths
+/// above 16 are multiples of four.
 pub const WIDTHS: [usize; 8] = [16, 12, 8, 6, 4, 3, 2, 1];
 
 /// Plan that makes a batch smaller: the slots to swap, and the number of slots that remain.
@@ -19,9 +20,9 @@ pub(crate) struct Compaction {
 }
 
 impl Compaction {
-    /// Returns the compaction that keeps the slots selected by `keep`, or `None` if no slot stays or fewer than a quarter
-    /// leave. The new width is the smallest of [`WIDTHS`] that suffices, or above 16 the next multiple of four; slots that
-    /// are not selected fill it up.
+    /// Returns the compaction that keeps the slots selected by `keep`, or `None` if no slot is selected or fewer than a
+    /// quarter of the slots would leave. The new width is the smallest of [`WIDTHS`] that suffices, or above 16 the
+    /// next multiple of four; slots that are not selected fill it up.
     pub fn new(width: usize, keep: impl Fn(usize) -> bool) -> Option<Self> {
         let kept = (0..width).filter(|&slot| keep(slot)).count();
         let fits = WIDTHS.into_iter().rev().find(|&size| size >= kept);
@@ -121,24 +122,24 @@ pub(crate) struct BatchWidth<'a> {
 }
 
 impl<'a> BatchWidth<'a> {
-    /// Creates the width of a solve whose spaces and operators have memory for `full` right-hand sides. `narrow` changes the
-    /// width of all of them.
+    /// Creates the batch width of a solve whose spaces and operators have memory for `full` right-hand sides. `narrow`
+    /// sets the width of all of them, or returns false if it cannot.
     pub fn new(full: usize, narrow: impl Fn(usize) -> bool + 'a) -> Self {
         Self { narrow: Box::new(narrow), full, narrowed: false }
     }
 
-    /// Whether all parts can become narrower.
+    /// Returns whether all spaces and operators can become narrower.
     pub fn can_change(&self) -> bool {
         self.narrowed || self.full > 1 && (self.narrow)(self.full)
     }
 
-    /// Sets the width to `nrhs`. Call it only if the width [can change](Self::can_change).
+    /// Sets the batch width to `nrhs`. Call this method only if the width [can change](Self::can_change).
     pub fn set(&mut self, nrhs: usize) {
         (self.narrow)(nrhs);
         self.narrowed = true;
     }
 
-    /// Restores the full width, and returns whether the width was smaller before.
+    /// Restores the full batch width, and returns whether the width was smaller before.
     pub fn restore(&mut self) -> bool {
         let narrowed = std::mem::take(&mut self.narrowed);
         if narrowed {
@@ -180,7 +181,7 @@ impl<V> Rhs<'_, V> {
         }
     }
 
-    /// Whether the right-hand side can be rearranged.
+    /// Returns whether the right-hand side can be rearranged.
     pub fn can_move(&self) -> bool {
         !matches!(self, Rhs::Given(_, None))
     }

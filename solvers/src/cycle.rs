@@ -139,8 +139,8 @@ impl Cycle {
         }
     }
 
-    /// Computes γ_k² = ‖ẑ_k‖² and α_k = (ẑ_k, r̂_k)/γ_k², and writes −α_k to `left`. If at most the fraction `breakdown` of
-    /// the image remains, the right-hand side waits for its restart.
+    /// Computes γ_k² = ‖ẑ_k‖² and α_k = (ẑ_k, r̂_k)/γ_k², and writes −α_k to `left`. If orthogonalisation leaves at
+    /// most the fraction `breakdown` of the image, the right-hand side waits for its restart.
     pub fn find_alpha<Y: System>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -158,7 +158,8 @@ impl Cycle {
             if self.gamma2[at] <= breakdown.powi(2) * self.image2[j] {
                 self.broken[j] = true;
                 run.state.waiting[j] = true;
-                // A right-hand side that made no step restarts: its recurrence has nothing to be compared with.
+                // A right-hand side that made no step in this cycle restarts, because it has no recurrence to compare
+                // with the true residual.
                 run.state.restart[j] = self.steps[j] == 0;
                 continue;
             }
@@ -168,8 +169,8 @@ impl Cycle {
         Ok(())
     }
 
-    /// Sets p̂_k, ẑ_k ← 0 for right-hand sides that left the range of the format in this cycle. Their coefficients in sums
-    /// and in r̂ are zero, but zero times infinity is NaN.
+    /// Sets p̂_k and ẑ_k to 0 for right-hand sides that left the range of the format in this cycle. The coefficients of
+    /// these vectors in sums and in r̂ are zero, but zero times infinity is NaN.
     pub fn clear_overflowed<Y: System>(
         &self,
         run: &ReliableSolve<'_, Y>,
@@ -191,8 +192,8 @@ impl Cycle {
         !(0..self.n).any(|j| run.state.moves(j))
     }
 
-    /// Adapts the number of directions after an update: halves it after an inaccurate cycle and otherwise raises it by one.
-    /// Also counts breakdowns.
+    /// Adapts the number of directions of each right-hand side after an update. After an inaccurate cycle, it becomes
+    /// half of the number of steps; otherwise, it grows by one. Also counts breakdowns.
     pub fn adapt_length<Y: System>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -211,7 +212,7 @@ impl Cycle {
         Ok(())
     }
 
-    /// Computes p̂_k = K r̂_k, or p̂_k = K ẑ_{k−1} if the last step left r̂ unchanged.
+    /// Computes the next direction p̂_k = K r̂_k, or p̂_k = K ẑ_{k−1} if the last step hardly changed r̂.
     pub fn direction<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,

@@ -1,4 +1,4 @@
-//! Defect correction: paper 001, Algorithm 1.
+//! Defect correction: Clark et al. 2009, Algorithm 1.
 
 use crate::error::SolveError;
 use crate::info::Info;
@@ -16,8 +16,8 @@ use num_complex::Complex64;
 pub struct DefectParams {
     /// Parameters common to all solvers.
     pub solver: SolverParams,
-    /// ε_in: tolerance requested from the inner solver, relative to its right-hand side, between 0 and 1. The last correction
-    /// requests only what the outer tolerance still needs.
+    /// Tolerance ε_in between 0 and 1, requested from the inner solver relative to its right-hand side. The last
+    /// correction requests only what the outer tolerance still needs.
     pub inner_tol: f64,
     /// Maximum number of corrections.
     pub max_corrections: usize,
@@ -53,7 +53,7 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> DefectWorkspace<P, S> {
     }
 }
 
-/// Solves A x_j = b_j by defect correction (paper 001, Algorithm 1) around any solver of the sloppy space.
+/// Solves A x_j = b_j by defect correction (Clark et al. 2009, Algorithm 1) around any solver of the sloppy space.
 ///
 /// While a residual is too large, `inner(r, e, params)` solves Â e = r approximately, with e = 0 as initial guess; then x ←
 /// x + e and r ← b − A x in the precise space. The inner solver gets the parameters common to all solvers, with its own
@@ -82,7 +82,7 @@ pub fn defect_correction<Y: System>(
     while !run.finished(observer)? {
         // r̂ = r in the sloppy format, e = 0
         let request = run.demote()?;
-        // solves Â e = r̂ to the tolerance ε_in
+        // Solves Â e = r̂ to the tolerance ε_in.
         let solved = inner(&run.w.rhs, &mut run.w.correction, &request);
         run.take_inner(solved)?;
         // x ← x + e

@@ -120,7 +120,7 @@ fn beside(info: &Info, rhs: usize) -> String {
 }
 
 impl<E: std::error::Error + 'static> SolveError<E> {
-    /// Converts this error to an error of the solver itself.
+    /// Converts this error to [`Unsolved`], the type of errors that are not due to the vector space or the operator.
     ///
     /// # Errors
     /// The error of the vector space or the operator, if this is [`Backend`](Self::Backend).
@@ -157,8 +157,8 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         }
     }
 
-    /// Returns the report of a solve that was given up although all true residuals are at or below `tol`, so that it has
-    /// converged.
+    /// Returns the report of the solve if all true residuals are at or below `tol`, so that the solve has converged
+    /// although it was given up.
     ///
     /// # Errors
     /// This error, if a true residual is above `tol` or the observer stopped the solve.
@@ -184,9 +184,9 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         }
     }
 
-    /// Returns the error of the first right-hand side that was given up and has not converged by the caller's check
-    /// `converged`. Right-hand sides that have converged no longer count as failed. An error that concerns no right-hand side
-    /// stays as it is.
+    /// Returns the error of the first right-hand side that was given up and has not converged according to `converged`,
+    /// a check of the caller. Right-hand sides that have converged no longer count as failed. An error that concerns no
+    /// right-hand side stays as it is.
     ///
     /// # Errors
     /// This error, if all right-hand sides that were given up have converged.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Quantity of a recurrence that vanished, so that the method breaks down.
+/// Kind of a breakdown: the quantity of the recurrence that vanished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakdownKind {
     /// ρ = (r̃, r): the residual has become orthogonal to the shadow residual.

@@ -1,4 +1,4 @@
-//! Generalised conjugate residuals with a flexible preconditioner: paper 004, Algorithm 1.
+//! Generalised conjugate residuals with a flexible preconditioner: Babich et al. 2011, Algorithm 1.
 
 use crate::compact::{BatchWidth, Rhs, copy_of_rhs};
 use crate::cycle::{Cycle, Orthogonalisation};
@@ -17,9 +17,10 @@ pub struct GcrParams {
     /// Parameters common to all solvers. An iteration takes one application of the operator and one call of the
     /// preconditioner.
     pub solver: SolverParams,
-    /// k_max: number of directions after which the method restarts. At least 1, and at most the capacity of the workspace.
+    /// Number k_max of directions after which the method restarts: at least 1, and at most the capacity of the
+    /// workspace.
     pub k_max: usize,
-    /// Method that makes the images of directions orthogonal.
+    /// Method that makes the image of a new direction orthogonal to the previous images.
     pub orthogonalisation: Orthogonalisation,
 }
 
@@ -71,7 +72,7 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> GcrWorkspace<P, S> {
 }
 
 /// Solves A x_j = b_j for a general regular A by generalised conjugate residuals with restarts and a flexible preconditioner
-/// K (paper 004, Algorithm 1). With [`MinimumResidual`](crate::MinimumResidual) on domains as K, the method is GCR-DD.
+/// K (Babich et al. 2011, Algorithm 1). With [`MinimumResidual`](crate::MinimumResidual) on domains as K, the method is GCR-DD.
 ///
 /// A *cycle* begins with r̂₀ = r₀ = b − A x. In its iteration k, in the sloppy space:
 ///

@@ -10,27 +10,29 @@ pub struct GivenUp {
     pub rhs: usize,
     /// Reason why the right-hand side was given up.
     pub why: RhsFailure,
-    /// Number of iterations of the solve until then.
+    /// Number of iterations of the solve when the right-hand side was given up.
     pub iteration: usize,
 }
 
 /// Report of a solve: work done and accuracy reached.
 #[derive(Clone, Default, PartialEq)]
 pub struct Info {
-    /// Number of iterations. All right-hand sides advance together, so this is the number of the slowest.
+    /// Number of iterations of the solve. All right-hand sides advance together, so this is the number for the slowest
+    /// one.
     pub iterations: usize,
-    /// Number of iterations in which right-hand side j was still active.
+    /// Number of iterations in which each right-hand side was active.
     pub iterations_per_rhs: Vec<usize>,
     /// Whether every true residual is at or below the requested tolerance.
     pub converged: bool,
-    /// Right-hand sides that were given up, if any, in order. The solve continued without them.
+    /// Indices of the right-hand sides that were given up, in ascending order. The solve continued without them.
     pub failed: Vec<usize>,
     /// Reasons and iterations for the right-hand sides in `failed`; entries that are not known are missing.
     pub given_up: Vec<GivenUp>,
-    /// ‖b_j − A x_j‖ / ‖b_j‖ of the returned x, from the precise operator; 0 for b_j = 0.
+    /// True residual ‖b_j − A x_j‖ / ‖b_j‖ of the returned x for each right-hand side j, computed with the precise
+    /// operator; 0 for b_j = 0.
     pub true_residual: Vec<f64>,
-    /// `history[j][k]` is ‖r_j‖/‖b_j‖ of the recurrence after k iterations; entry 0 is that of the initial guess. If a
-    /// reliable update follows the iteration, the entry is the true residual.
+    /// Residual history: `history[j][k]` is ‖r_j‖/‖b_j‖ of the recurrence after k iterations; entry 0 is that of the
+    /// initial guess. If a reliable update follows an iteration, the entry is the true residual.
     pub history: Vec<Vec<f64>>,
     /// Number of reductions over vectors; the host waits for the result of each.
     pub reductions: usize,
@@ -43,12 +45,13 @@ pub struct Info {
     pub precise_applications: usize,
     /// Number of applications of the sloppy operator to a block.
     pub sloppy_applications: usize,
-    /// Number of right-hand sides in all applications of the precise operator. An application counts fewer than N if finished
-    /// right-hand sides have left the batch.
+    /// Number of right-hand sides, summed over all applications of the precise operator. Finished right-hand sides that
+    /// have left the batch do not count.
     pub precise_rhs: usize,
-    /// Number of right-hand sides in all applications of the sloppy operator.
+    /// Number of right-hand sides, summed over all applications of the sloppy operator.
     pub sloppy_rhs: usize,
-    /// Work of the preconditioner of [`gcr`](crate::gcr). The counts of applications and reductions above do not contain it.
+    /// Work of the preconditioner of [`gcr`](crate::gcr). The other counts of applications and reductions do not
+    /// contain this work.
     pub preconditioner: Work,
     /// Number of floating-point operations of all applications, including those in the preconditioner but not linear algebra.
     pub flops: f64,
@@ -76,12 +79,12 @@ impl std::fmt::Debug for Info {
     }
 }
 
-/// Returns the larger of two residuals; NaN counts as the largest.
+/// Returns the larger of two residuals. NaN counts as larger than any number.
 pub fn worse_residual(a: f64, b: f64) -> f64 {
     if b <= a || a.is_nan() { a } else { b }
 }
 
-/// Returns the largest residual, or NaN if one is NaN; 0 if `residuals` is empty.
+/// Returns the largest residual, NaN if one of them is NaN, or 0 if `residuals` is empty.
 pub fn worst_residual(residuals: &[f64]) -> f64 {
     residuals.iter().copied().fold(0.0, worse_residual)
 }
@@ -97,7 +100,7 @@ impl Info {
         }
     }
 
-    /// Returns the largest true residual over all right-hand sides (NaN if one is).
+    /// Returns the largest true residual of all right-hand sides, or NaN if one of them is NaN.
     pub fn worst_residual(&self) -> f64 {
         worst_residual(&self.true_residual)
     }

@@ -23,7 +23,7 @@ pub struct LargestEigenvalue {
 }
 
 impl LargestEigenvalue {
-    /// Returns an upper bound of the largest eigenvalue, valid in practice.
+    /// Returns `ritz` + `residual`, which is in practice an upper bound of the largest eigenvalue.
     pub fn bound(&self) -> f64 {
         self.ritz + self.residual
     }

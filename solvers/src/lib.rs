@@ -3,17 +3,19 @@
 //!
 //! | you have | use | see |
 //! |---|---|---|
-//! | A Hermitian positive definite (M†M of a Dirac operator) | [`cg`] | paper 001, Algorithm 2, adapted |
+//! | A Hermitian positive definite (M†M of a Dirac operator) | [`cg`] | Clark et al. 2009, Algorithm 2, adapted |
 //! | A Hermitian positive definite with a few small eigenvalues, several right-hand sides | [`block_cg()`] | Dubrulle 2001 |
-//! | any regular A | [`bicgstab`] | paper 001, Algorithm 2 |
+//! | any regular A | [`bicgstab`] | Clark et al. 2009, Algorithm 2 |
 //! | any regular A for which BiCGstab is slow, and memory for more vectors | [`idr()`] | van Gijzen and Sonneveld 2011 |
 //! | any regular A for which BiCGstab is erratic | [`cgnr`], [`cgne`] | |
 //! | any regular A with a few small singular values, several right-hand sides | [`block_cgnr()`] | Dubrulle 2001 |
-//! | any regular A and a preconditioner, which may differ from call to call | [`gcr`] | paper 004, Algorithm 1 |
-//! | any regular A, preconditioned in domains that do not communicate: GCR-DD | [`gcr`] with [`MinimumResidual`] | paper 004, section 8.1 |
+//! | any regular A and a preconditioner, which may differ from call to call | [`gcr`] | Babich et al. 2011, Algorithm 1 |
+//! | any regular A, preconditioned in domains that do not communicate: GCR-DD | [`gcr`] with [`MinimumResidual`] | Babich et al. 2011, section 8.1 |
 //! | any regular A and near-null vectors for its small eigenvalues: multigrid | [`gcr`] with [`Level`] | arXiv 1005.3043, 1303.1377 |
-//! | A Hermitian, A + σ_i positive definite, many shifts σ_i | [`multishift_cg`] | paper 004, eq. 4 |
-//! | a solver in low precision whose result is to be corrected to high precision | [`defect_correction`] | paper 001, Algorithm 1 |
+//! | A Hermitian, A + σ_i positive definite, many shifts σ_i | [`multishift_cg`] | Babich et al. 2011, eq. 4 |
+//! | a solver in low precision whose result is to be corrected to high precision | [`defect_correction`] | Clark et al. 2009, Algorithm 1 |
+//!
+//! Clark et al. 2009 is arXiv:0911.3191, and Babich et al. 2011 is arXiv:1109.2935.
 //!
 //! A solver is a plain function: `solver(&system, &b, &mut x, &params, &mut workspace, &mut observer)`.
 //! [`multishift_cg`] takes a space, an operator and the shifts in place of the system, and a slice of solutions;

@@ -1,4 +1,4 @@
-//! A fixed number of MR (minimum residual) sweeps: the block solver of the Schwarz preconditioner (paper 004, section 8.1).
+//! A fixed number of MR (minimum residual) sweeps: the block solver of the Schwarz preconditioner (Babich et al. 2011, section 8.1).
 
 use crate::compact::narrow_both;
 use crate::error::SolveError;
@@ -10,7 +10,7 @@ use std::cell::RefCell;
 /// Parameters of [`MinimumResidual`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MrParams {
-    /// Number n of steps; each takes one application. Paper 004 uses 10.
+    /// Number n of steps; each takes one application. Babich et al. 2011 use 10 steps.
     pub steps: usize,
     /// Relaxation ω between 0 and 2: the length of each step relative to the step that reaches the minimum. A value above 1
     /// is over-relaxation, which may be faster if several steps follow each other.
@@ -79,7 +79,8 @@ impl<'a, D: VectorSpace, A: LinearOperator<D> + ?Sized> MinimumResidual<'a, D, A
         Self::new(space, operator, params, true)
     }
 
-    /// Creates a preconditioner from an operator that couples all elements, with sums over all of them. Allocates two blocks.
+    /// Creates a preconditioner from an operator that acts on whole vectors, with sums over all of their elements.
+    /// Allocates two blocks.
     ///
     /// # Errors
     /// The errors of [`on_domains`](MinimumResidual::on_domains).
@@ -109,9 +110,9 @@ impl<'a, D: VectorSpace, A: LinearOperator<D> + ?Sized> MinimumResidual<'a, D, A
 }
 
 impl<D: VectorSpace, A: ?Sized> MinimumResidual<'_, D, A> {
-    /// Uses the α of the first application in all later ones, which therefore need no sums. Each application is then the same
-    /// polynomial in A. It smooths equally well because residuals are similar. The α are measured again if one of them is 0,
-    /// or for another number of right-hand sides.
+    /// Returns the preconditioner in a form that uses the α of its first application in all later ones, which therefore
+    /// need no sums. Each application is then the same polynomial in A. Smoothing is as good, because the residuals are
+    /// similar. The α are measured again if one of them is 0, or for another number of right-hand sides.
     #[must_use]
     pub fn with_fixed_steps(self) -> Self {
         Self { fixed: true, ..self }
@@ -169,7 +170,7 @@ where
             if done + 1 < steps {
                 space.mr_update(alpha, rho, z, t)?;
             } else {
-                // The last step does not need its residual.
+                // The residual after the last step is not needed.
                 space.axpy(alpha, rho, z)?;
             }
         }

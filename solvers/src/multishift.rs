@@ -1,6 +1,6 @@
 //! Multi-shift conjugate gradients: (A + σ_i) x_i = b for many shifts at the price of one Krylov space.
 //!
-//! The method is CG-M of Jegerlehner, hep-lat/9612014; see also paper 004, eq. 4 and section 8.2. CG on A + σ₀, the *base
+//! The method is CG-M of Jegerlehner, hep-lat/9612014; see also Babich et al. 2011, eq. 4 and section 8.2. CG on A + σ₀, the *base
 //! system* with the smallest shift, is
 //!
 //! α_k = ‖r_k‖²/(p_k, (A + σ₀) p_k),  r_{k+1} = r_k − α_k (A + σ₀) p_k,  β_k = ‖r_{k+1}‖²/‖r_k‖²,
@@ -62,8 +62,8 @@ pub struct MultiShiftParams<'a> {
     /// most τ_i ‖b_j‖. τ_i is `tol` for all shifts, unless [`tolerances`](Self::tolerances) are given. The
     /// `stagnation_window` applies to the residual of the base system, that of the smallest shift.
     pub solver: SolverParams,
-    /// Tolerances τ_i: one entry for each shift, or a single one for all; empty if `solver.tol` applies to all. Each must be
-    /// at least 10⁻¹⁸, also `solver.tol` if it applies.
+    /// Tolerances τ_i: one entry for each shift, or a single entry for all shifts; empty if `solver.tol` applies to
+    /// all. Each tolerance must be at least 10⁻¹⁸, including `solver.tol` if it applies.
     pub tolerances: &'a [f64],
     /// Whether all systems continue until the base system, that of the smallest shift, reaches its tolerance, as in MILC's
     /// code. The tolerances of the other systems are ignored in this case. Otherwise each system is dropped at its own
@@ -124,7 +124,7 @@ pub struct ShiftInfo {
     pub shift: f64,
     /// Iteration after which each right-hand side was dropped.
     pub iterations: Vec<usize>,
-    /// ‖b_j − (A + σ_i) x_ij‖ / ‖b_j‖ of the recurrence when right-hand side j was dropped; 0 for b_j = 0.
+    /// Residual ‖b_j − (A + σ_i) x_ij‖ / ‖b_j‖ of the recurrence when right-hand side j was dropped; 0 for b_j = 0.
     pub residual: Vec<f64>,
     /// True residual ‖b_j − (A + σ_i) x_ij‖ / ‖b_j‖ from the operator, in the precision of the solve; NaN if it was not
     /// computed.
@@ -139,12 +139,12 @@ pub struct MultiShiftInfo {
     /// `converged` is true if all residuals were computed and are within their tolerances, so it is false without `check`.
     /// Applications in the iteration count as sloppy ones, those of the check as precise.
     pub whole: Info,
-    /// Results of the shifts, in the order of the caller.
+    /// Results of the shifts, in the order in which the caller passed the shifts.
     pub shifts: Vec<ShiftInfo>,
 }
 
 /// Solves (A + σ_i) x_ij = b_j for all shifts σ_i and right-hand sides j by multi-shift conjugate gradients
-/// (Jegerlehner, hep-lat/9612014; paper 004, eq. 4), in one precision.
+/// (Jegerlehner, hep-lat/9612014; Babich et al. 2011, eq. 4), in one precision.
 ///
 /// A must be Hermitian and A + min σ positive definite. The shifts may come in any order, and may be repeated. An iteration
 /// takes one application and two reductions, as in [`cg`](crate::cg()), and one [`shift_update`](VectorSpace::shift_update)
@@ -161,7 +161,7 @@ pub struct MultiShiftInfo {
 /// Residuals of all systems have to stay multiples of one vector, so there are no reliable updates: `Ok` means that the
 /// **recurrence** fell below each tolerance. In low precision the true residual may be much larger. With
 /// [`check`](MultiShiftParams::check) the report has the true residuals of this precision, and `whole.converged` compares
-/// them with the tolerances. To get further (paper 004, section 8.2), solve each system by [`cg`](crate::cg()) on a
+/// them with the tolerances. To get further (Babich et al. 2011, section 8.2), solve each system by [`cg`](crate::cg()) on a
 /// [`Mixed`](crate::Mixed) system of [`Shifted`](crate::Shifted) operators, with `x[i]` as initial guess.
 ///
 /// The method does not scale vectors: b and x have the same format, and digits of b that this format cannot represent are

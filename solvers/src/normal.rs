@@ -17,7 +17,7 @@ use std::cell::RefCell;
 pub(crate) struct NormalMemory<P: VectorSpace, S: VectorSpace> {
     /// Right-hand side of the normal equations.
     pub rhs: P::Vector,
-    /// M x, or the solution y of M M† y = b.
+    /// Vector M x, or the solution y of M M† y = b.
     pub scratch: P::Vector,
     /// Intermediate vector between the two applications.
     precise: RefCell<P::Vector>,
@@ -48,7 +48,8 @@ pub(crate) struct NormalParts<'a, Y: System> {
 }
 
 impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> NormalMemory<P, S> {
-    /// Computes ‖b_j‖ and M†b. `copy` is memory for a copy of b, given if a batch may become smaller.
+    /// Computes ‖b_j‖ and M†b, and returns the parts of a solve of M†M x = M†b. `copy` is memory for a copy of b; it is
+    /// needed if a batch may become smaller.
     pub fn normal_equations<'a, Y: System<Precise = P, Sloppy = S, Error = P::Error>>(
         &'a mut self,
         system: &'a Y,
@@ -182,8 +183,8 @@ impl<'a, Y: System> OriginalResidual<'a, Y> {
         Self { system, given: b, b: Rhs::Given(b, copy), image, measurements: 0, measured_rhs: 0 }
     }
 
-    /// Converts the report of a solve of M†M x = M†b to one of M x = b with tolerance `tol`. The numbers of applications then
-    /// include those for M†b and for the checks.
+    /// Converts the report of a solve of M†M x = M†b to a report of M x = b with tolerance `tol`. The counts of
+    /// applications then include those for M†b and for the checks.
     pub fn report(
         &self,
         mut result: Result<Info, SolveError<Y::Error>>,

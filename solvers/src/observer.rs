@@ -13,12 +13,12 @@ pub enum IterationKind {
     Restart,
 }
 
-/// One event of a solve: an iteration or an update.
+/// Event of a solve: an iteration or an update.
 #[derive(Clone, Copy, Debug)]
 pub struct Iteration<'a> {
     /// Number of iterations so far.
     pub iteration: usize,
-    /// ‖r_j‖ / ‖b_j‖ for every right-hand side, 0 where b_j = 0.
+    /// Relative residuals ‖r_j‖ / ‖b_j‖ of all right-hand sides; 0 where b_j = 0.
     pub residuals: &'a [f64],
     /// Kind of the event, which determines the kind of the residuals.
     pub kind: IterationKind,
@@ -40,7 +40,7 @@ pub struct Step<'a> {
     pub done: Option<f64>,
 }
 
-/// Receives every iterate and can stop the solve by returning `Break`.
+/// Observer of a solve. It receives every iterate and can stop the solve by returning `Break`.
 ///
 /// On several processes all must return the same value, or they wait for each other forever. Closures `FnMut(&Iteration) ->
 /// ControlFlow<()>` are observers, and `()` ignores all events.

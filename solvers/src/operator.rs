@@ -126,8 +126,8 @@ impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for Shifted<'_, S, 
     }
 }
 
-/// The operator of a linear system in two precisions: a precise one for true residuals, and a sloppy one for most of the
-/// work. [`Uniform`] and [`Mixed`] are the usual implementations; solvers take any.
+/// Operator of a linear system in two precisions: a precise one for true residuals, and a sloppy one for most of the
+/// work. [`Uniform`] and [`Mixed`] are the usual implementations; solvers accept any implementation.
 pub trait System {
     /// Error type of both spaces.
     type Error: std::error::Error + Send + Sync + 'static;

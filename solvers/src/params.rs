@@ -19,11 +19,12 @@ pub struct SolverParams {
     /// Maximum number of iterations. An iteration takes two applications in BiCGstab and s + 1 in IDR(s). In
     /// [`defect_correction`](crate::defect_correction), the iterations of the inner solver count, summed over all calls.
     pub max_iterations: usize,
-    /// δ of paper 001, Algorithm 2: a right-hand side requests a reliable update when its residual is below δ times the
-    /// largest since the last update, or when it seems to have converged. All right-hand sides are updated when half of the
-    /// batch requests it. A single right-hand side suffices if its residual is below δ² times the largest, or below a tenth
-    /// of the requested one. [`block_cg`](crate::block_cg()) makes an update when every right-hand side requests it. In
-    /// [`gcr`](crate::gcr) (paper 004, Algorithm 1) an update is a restart.
+    /// Parameter δ of reliable updates (Clark et al. 2009, Algorithm 2). A right-hand side requests an update when its
+    /// residual is below δ times the largest residual since the last update, or when it seems to have converged. All
+    /// right-hand sides are updated when half of the batch requests it. A single request suffices if the residual is below
+    /// δ² times the largest one, or below a tenth of the requested residual. [`block_cg`](crate::block_cg()) makes an
+    /// update when every right-hand side requests it. In [`gcr`](crate::gcr) (Babich et al. 2011, Algorithm 1), an update is
+    /// a restart.
     ///
     /// δ must be at least 0 and below 1. With 0, only apparent convergence leads to updates. `None` means 0.1 for a system of
     /// two precisions and 0 for a system of one. [`defect_correction`](crate::defect_correction) and

@@ -12,7 +12,7 @@ use std::ops::AddAssign;
 /// overlapping domains take a halo exchange each.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
-    /// Number of calls.
+    /// Number of calls of the preconditioner.
     pub calls: usize,
     /// Number of iterations of the method itself, without those of an inner preconditioner; 0 if the method does not count
     /// them.
@@ -25,7 +25,7 @@ pub struct Work {
     pub reductions: usize,
     /// Number of sums over domains; the host waits for its own device only.
     pub local_reductions: usize,
-    /// Floating-point operations of all applications for one right-hand side.
+    /// Number of floating-point operations in all applications, for one right-hand side.
     pub flops: f64,
 }
 
@@ -41,7 +41,7 @@ impl AddAssign for Work {
     }
 }
 
-/// An approximate solver z ← K r for A z = r in the space `S`. It may differ from call to call: K need not be linear.
+/// Approximate solver z ← K r for A z = r in the space `S`. K need not be linear, and may differ from call to call.
 /// [`gcr`](crate::gcr) takes any preconditioner.
 pub trait Preconditioner<S: VectorSpace> {
     /// Computes z_j ← K r_j for all right-hand sides. The scale of K does not matter to [`gcr`](crate::gcr). The old content
@@ -126,7 +126,7 @@ impl<S: VectorSpace> Preconditioner<S> for Identity {
     }
 }
 
-/// A preconditioner of the space `D` for vectors of another space: it converts r, applies K, and converts z back.
+/// Preconditioner K of the space `D` for vectors of another space: it converts r, applies K, and converts z back.
 ///
 /// A solve has three precisions with it: the two of a [`System`](crate::System), and that of `D`. Residuals that enter `D`
 /// are scaled by a power of two, so that they lie well in its range ([`VectorSpace::target_norm`]).

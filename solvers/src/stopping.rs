@@ -77,7 +77,7 @@ impl ConvergenceHistory {
         }
     }
 
-    /// Sets the norm to which residuals refer. Use it if the solve measures true residuals.
+    /// Returns the history with the norm to which residuals refer, for a solve that measures true residuals.
     pub fn relative_to(self, norm: f64) -> Self {
         Self { norm, ..self }
     }
@@ -101,7 +101,7 @@ impl ConvergenceHistory {
         self.false_convergences = before + usize::from(seemed);
     }
 
-    /// Whether the recurrence seemed to have converged more than once, wrongly and without progress in between.
+    /// Returns whether the recurrence wrongly seemed to have converged more than once, without progress in between.
     pub fn repeats_false_convergence(&self) -> bool {
         self.false_convergences > 1
     }
@@ -118,7 +118,8 @@ impl ConvergenceHistory {
 }
 
 impl StoppingRule {
-    /// Creates the rule from the parameters of a solve. `stagnation_window` is the default of the method.
+    /// Creates the stopping rule from the parameters of a solve. `stagnation_window` is the default of the method; it
+    /// applies if the parameters contain none.
     ///
     /// # Errors
     /// `Invalid` for parameters that are out of range.
@@ -155,7 +156,7 @@ impl StoppingRule {
         self.tol * norm
     }
 
-    /// Whether a true residual is at or below its target; false for NaN.
+    /// Returns whether a true residual is at or below its target; false for NaN.
     pub fn converged(residual: f64, target: f64) -> bool {
         residual <= target
     }
@@ -166,8 +167,8 @@ impl StoppingRule {
         target.max(ROUNDING * norm)
     }
 
-    /// Whether the residual of the recurrence has made no progress for too long. A recurrence in a sloppy precision may
-    /// stagnate at the level of rounding, far above its target, where no update would detect it.
+    /// Returns whether the residual of the recurrence has made no progress for too long. A recurrence in a sloppy
+    /// precision may stagnate at the level of rounding, far above its target, where no update would detect it.
     pub fn stagnated(&self, progress: &ConvergenceHistory, iteration: usize) -> bool {
         let since = iteration - progress.lowest_at;
         let grown = |patience: Patience| patience.least.max((patience.share * progress.lowest_at as f64) as usize);
@@ -176,8 +177,8 @@ impl StoppingRule {
             || progress.is_near_rounding() && since > LEAST_NEAR_ROUNDING.max(progress.lowest_at)
     }
 
-    /// Records a true residual. If the right-hand side has not `converged`, and the residual is no progress, `stalled` counts
-    /// as a stall. Returns the failure if the right-hand side has to be given up.
+    /// Records a true residual. If the right-hand side has not `converged` and the residual is no progress, it counts
+    /// as a stall if `stalled` is true. Returns the failure if the right-hand side has to be given up.
     pub fn true_residual(
         &self,
         progress: &mut ConvergenceHistory,
@@ -205,20 +206,20 @@ impl StoppingRule {
         (progress.breakdowns >= self.max_breakdowns).then_some(RhsFailure::Breakdown(what))
     }
 
-    /// Counts in `times` that (p, A p) = `curvature` is not positive. Returns a failure of the operator if the sign is
-    /// `certain`, or after [`CURVATURE_FAILURES`] times.
+    /// Increments `times`, which counts how often the curvature (p, A p) was not positive. Returns a failure of the
+    /// operator if the sign is `certain`, or if it was counted [`CURVATURE_FAILURES`] times.
     pub fn not_positive(times: &mut usize, certain: bool, curvature: f64) -> Option<RhsFailure> {
         *times += 1;
         (certain || *times >= CURVATURE_FAILURES).then_some(RhsFailure::NotPositiveDefinite(curvature))
     }
 
-    /// Whether the maximum number of iterations was reached.
+    /// Returns whether the maximum number of iterations was reached.
     pub fn exhausted(&self, iterations: usize) -> bool {
         iterations >= self.max_iterations
     }
 
-    /// Returns the reason why a solve that has not converged ends after an iteration, if there is one. Cancellation comes
-    /// before stagnation, stagnation before the iteration limit.
+    /// Returns the reason why a solve that has not converged ends after an iteration, if there is one. Cancellation
+    /// takes precedence over stagnation, and stagnation over the iteration limit.
     pub fn stop(&self, cancelled: bool, stagnated: bool, exhausted: bool) -> Option<StopReason> {
         let reasons = [
             (cancelled, StopReason::Cancelled),
@@ -255,19 +256,20 @@ impl RhsFailures {
         self.0[rhs] = Some((failure, iteration));
     }
 
-    /// Records the first of `values` that is not finite as a failure of its right-hand side. Returns whether there is one.
+    /// Records the first of `values` that is not finite as a failure of its right-hand side. Returns whether one of
+    /// them is not finite.
     pub fn record_not_finite(&mut self, values: &[f64], iteration: usize) -> bool {
         let first = values.iter().position(|v| !v.is_finite());
         first.into_iter().for_each(|rhs| self.record(rhs, RhsFailure::NotANumber, iteration));
         first.is_some()
     }
 
-    /// Whether right-hand side `rhs` was given up.
+    /// Returns whether right-hand side `rhs` was given up.
     pub fn contains(&self, rhs: usize) -> bool {
         self.0[rhs].is_some()
     }
 
-    /// Whether any right-hand side was given up.
+    /// Returns whether any right-hand side was given up.
     pub fn any(&self) -> bool {
         self.0.iter().any(Option::is_some)
     }
@@ -286,7 +288,8 @@ impl RhsFailures {
         info.given_up = self.0.iter().enumerate().filter_map(one).collect();
     }
 
-    /// Returns the error of the first right-hand side that was given up, for a solve that ended without the recorded ones.
+    /// Returns the error of the first right-hand side that was given up, and adds all that were given up to the report
+    /// `info`.
     pub fn error<E: std::error::Error>(&self, mut info: Box<Info>) -> SolveError<E> {
         self.report(&mut info);
         match info.given_up.first().copied() {
@@ -295,8 +298,8 @@ impl RhsFailures {
         }
     }
 
-    /// Returns the error of a solve that stopped. If it stagnated, the failed right-hand sides must be recorded in `self`
-    /// before.
+    /// Returns the error of a solve that ended for the reason `stop`. If it stagnated, `self` must already contain the
+    /// failed right-hand sides.
     pub fn stopped<E: std::error::Error>(&self, stop: StopReason, mut info: Box<Info>) -> SolveError<E> {
         self.report(&mut info);
         match stop {

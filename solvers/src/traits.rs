@@ -228,7 +228,7 @@ pub trait VectorSpace {
             let n = a.len();
             let moves = a.iter().any(|a| *a != 0.0);
             if moves && z.iter().all(|z| *z == 1.0) {
-                // For the usual step a backend has a kernel.
+                // This is the usual step, for which a backend has a kernel.
                 self.cg_update(a, b, r, x, p)?;
                 continue;
             }
@@ -409,26 +409,26 @@ pub trait VectorSpace {
     }
 }
 
-/// Work that a reduction queues behind itself before it waits for its result, so that the device is busy while the result is
-/// transferred. The reduction calls it once, at the latest before it returns. The work may read the operands of the
-/// reduction; it changes only other vectors, and contains no sums.
+/// Work that a reduction queues after itself before it waits for its result, so that the device is busy during the
+/// transfer of the result. The reduction calls it once, at the latest before it returns. The work may read the operands
+/// of the reduction; it changes only other vectors, and contains no sums.
 pub type Overlap<'a, E> = &'a mut dyn FnMut() -> Result<(), E>;
 
 /// Operands of a CG step on A + σ from the residual r along the direction p, for [`LinearOperator::cg_step`].
 #[derive(Debug)]
 pub struct CgStep<'a, V> {
-    /// Shift σ.
+    /// Shift σ of the operator A + σ.
     pub shift: f64,
-    /// Direction p.
+    /// Search direction p.
     pub p: &'a V,
     /// Residual r.
     pub r: &'a V,
-    /// ρ_j = ‖r_j‖², or 0 for a right-hand side that takes no step.
+    /// Squared norms ρ_j = ‖r_j‖²; 0 for a right-hand side that takes no step.
     pub rho: &'a [f64],
 }
 
 impl<V> CgStep<'_, V> {
-    /// Returns α_j = ρ_j / (p_j, (A + σ) p_j), or 0 if this is not a positive number, so that r does not change.
+    /// Returns α_j = ρ_j / (p_j, (A + σ) p_j), or 0 if α_j is not a positive number, so that r does not change.
     pub fn alpha(&self, j: usize, curvature: Complex64) -> f64 {
         let alpha = self.rho[j] / curvature.re;
         if curvature.re > 0.0 && alpha.is_finite() { alpha } else { 0.0 }
@@ -446,8 +446,8 @@ impl<V> CgStep<'_, V> {
         operator.apply_curvature(space, self.shift, self.p, out, curvature, norm2, first)?;
         self.residual(space, curvature, out, norm2, second)
     }
-    /// Takes the second half of the step, after `out` = (A + σ) p and its `curvature` have been computed: `out` ← r − α (A +
-    /// σ) p, and `norm2`_j = ‖r'_j‖².
+    /// Takes the second half of the step, after `out` = (A + σ) p and its `curvature` have been computed: `out` ← r − α
+    /// (A + σ) p, and `norm2`_j = ‖r'_j‖² of the new residual r'.
     pub fn residual<S: VectorSpace<Vector = V>>(
         &self,
         space: &S,
@@ -497,7 +497,7 @@ pub struct ShiftStep<'a, V> {
 }
 
 impl<V> ShiftStep<'_, V> {
-    /// Whether the step leaves right-hand side j unchanged: a = 0, z = 0, b = 1.
+    /// Returns whether the step leaves right-hand side j unchanged: a = 0, z = 0, b = 1.
     pub fn is_identity(&self, j: usize) -> bool {
         self.a[j] == 0.0 && self.z[j] == 0.0 && self.b[j] == 1.0
     }
@@ -511,18 +511,18 @@ pub trait ConvertFrom<S: VectorSpace<Error = Self::Error>>: VectorSpace {
     /// Computes `to`_j ← `scale`_j `from`_j, rounded to nearest if `Self` is the narrower format. Scales are powers of two.
     fn convert(&self, scale: &[f64], from: &S::Vector, to: &mut Self::Vector) -> Result<(), Self::Error>;
 
-    /// Computes `to`_j ← `to`_j + `scale`_j `from`_j, the groupwise update of the solution (paper 001, Algorithm 2).
+    /// Computes `to`_j ← `to`_j + `scale`_j `from`_j, the groupwise update of the solution (Clark et al. 2009, Algorithm 2).
     fn accumulate(&self, scale: &[f64], from: &S::Vector, to: &mut Self::Vector) -> Result<(), Self::Error>;
 }
 
 /// Sums of [`LinearOperator::apply_dots`] for one right-hand side, where y = A x.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Dots {
-    /// Product (x, y).
+    /// Inner product (x, y).
     pub x_y: Complex64,
-    /// Product (w, x).
+    /// Inner product (w, x).
     pub w_x: Complex64,
-    /// Product (w, y).
+    /// Inner product (w, y).
     pub w_y: Complex64,
     /// Squared norm ‖x‖².
     pub x_x: f64,
@@ -531,7 +531,7 @@ pub struct Dots {
 }
 
 impl Dots {
-    /// Whether all sums are finite.
+    /// Returns whether all sums are finite.
     pub fn is_finite(&self) -> bool {
         [self.x_y, self.w_x, self.w_y].iter().all(|z| z.is_finite()) && self.x_x.is_finite() && self.y_y.is_finite()
     }

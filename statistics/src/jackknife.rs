@@ -6,10 +6,11 @@
 pub struct JackknifeEstimate {
     /// Value from the mean of all samples.
     pub value: f64,
-    /// One standard deviation. It is NaN with fewer than two samples, or if too many of the other means have no value: any in the
-    /// jackknife, more than the fraction [`MOST_MISSING`] in the bootstrap.
+    /// Error of the value, one standard deviation. It is NaN with fewer than two samples, or if too many of the
+    /// jackknife or bootstrap means have no value: any mean in the jackknife, more than the fraction [`MOST_MISSING`]
+    /// in the bootstrap.
     pub error: f64,
-    /// Number of the other means that have no value.
+    /// Number of jackknife or bootstrap means that have no value.
     pub missing: MissingMeans,
 }
 
@@ -36,8 +37,9 @@ impl std::fmt::Display for MissingMeans {
     }
 }
 
-/// Largest fraction of bootstrap means that may lack a value. The error is the standard deviation of the others, which is accurate to a
-/// few per cent. The jackknife allows none, since its error is a sum over all samples.
+/// Largest fraction of bootstrap means that may lack a value. The error is then the standard deviation of the means
+/// that have a value, which is accurate to a few per cent. The jackknife allows no missing mean, because its error is a
+/// sum over all samples.
 pub const MOST_MISSING: f64 = 0.05;
 
 /// Resampling method that computes the errors.

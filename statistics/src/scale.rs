@@ -7,8 +7,8 @@ pub fn t0(points: &[(f64, f64)], level: f64) -> Option<f64> {
     crossing(points, level)
 }
 
-/// Returns √t at which t d/dt t² E reaches `level` (0.3 for w₀), with differences between the points (t, t² E) as derivatives, or `None`
-/// if it does not rise to `level`.
+/// Returns w₀ = √t for the flow time t at which t d/dt (t² E) reaches `level` (0.3 for w₀), or `None` if it does not
+/// rise to `level`. Differences between the points (t, t² E) serve as derivatives.
 pub fn w0(points: &[(f64, f64)], level: f64) -> Option<f64> {
     let slope = |pair: &[(f64, f64)]| {
         let middle = 0.5 * (pair[0].0 + pair[1].0);

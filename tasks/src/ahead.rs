@@ -3,8 +3,8 @@ use ferrite::operators::Definition;
 use ferrite::{LinkStorage, Precision};
 
 /// Returns the modules of the kernels that a solve with an operator needs, in double precision and in the precision of the iteration.
-/// `storage` is the requested link storage, if any; `cut` is true if the lattice has faces. Kernels that do not exist are left out; their
-/// launch reports them.
+/// `storage` is the requested link storage, if any; `cut` is true if several processes share the lattice. Formats without a kernel are left
+/// out; the launch of such a kernel reports the error.
 pub fn modules(definition: &Definition, precision: Precision, storage: Option<LinkStorage>, cut: bool) -> Vec<String> {
     let mut modules: Vec<String> = Vec::new();
     for (table, format) in definition.kernels((precision, storage.unwrap_or_default()), cut) {

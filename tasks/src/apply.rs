@@ -25,7 +25,8 @@ pub struct ApplyRequest {
 }
 
 impl ApplyRequest {
-    /// Reads an input, and fails with a list of all its mistakes. `complement` requests the Schur complement instead of M.
+    /// Reads the request from an input. Fails with a list of all mistakes in the input. `complement` requests the Schur complement instead
+    /// of M.
     ///
     /// # Errors
     /// All mistakes of the input; storage of links in temporal gauge.
@@ -48,8 +49,8 @@ impl ApplyRequest {
             ));
         };
         let Some(output) = plan.output.clone() else { return Err(Failure::refused("no output file")) };
-        if plan.reconstruction.is_some_and(|storage| storage.temporal) {
-            let reconstruct = plan.read.by.spelled("reconstruct", "");
+        if let Some(storage) = plan.reconstruction.filter(|storage| storage.temporal) {
+            let reconstruct = plan.read.by.spelled("reconstruct", name_of(&RECONSTRUCTIONS, storage));
             let why = format!(
                 "{reconstruct}: links in temporal gauge are available for solve and bench only; use 18, 12 or 8"
             );
@@ -57,8 +58,8 @@ impl ApplyRequest {
         }
         Ok(ApplyRequest { plan, form, complement, device, output })
     }
-    /// *Collective.* Applies the operator and writes the resulting fields. Returns the record, and a text with the operator and the
-    /// lattice.
+    /// *Collective.* Applies the operator to the sources and writes the resulting fields. Returns the record, and a text that names the
+    /// operator and the lattice.
     ///
     /// # Errors
     /// Files that cannot be read or written, too little memory, and failures of the device.

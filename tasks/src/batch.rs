@@ -12,27 +12,28 @@ use ferrite_inputs::values::Count;
 /// Number of right-hand sides to solve together, as typed.
 pub type BatchSize = Count<1, LARGEST_BATCH>;
 
-/// Returns the choice of the batch size that the key `batch` makes.
+/// Converts the value of the key `batch` to a choice of the batch size.
 pub fn choice(size: &Given<BatchSize>) -> BatchChoice {
     BatchChoice { requested: size.value() }
 }
 
-/// Task that solves its right-hand sides in batches, with its device and the names for its messages.
+/// Task that solves its right-hand sides in batches: its device, its processes, and the names that its messages use.
 #[derive(Clone, Copy)]
 pub struct BatchTask<'a> {
-    /// The device of this process.
+    /// Device of this process.
     pub device: &'a Device,
-    /// All processes.
+    /// Communicator of all processes of the run.
     pub comm: &'a RunCommunicator,
-    /// Name of the task in the message about too little memory.
+    /// Name of the task in the message that memory does not suffice.
     pub name: &'a str,
     /// Noun for one right-hand side of the task.
     pub noun: &'a str,
 }
 
 impl BatchTask<'_> {
-    /// *Collective.* Keeps the batches `before` of an earlier run if no batch size is requested, they have `n` right-hand sides in total,
-    /// and they fit in the memory of all devices. Otherwise splits as [`split`](Self::split), and warns if the batches did not fit.
+    /// *Collective.* Splits `n` right-hand sides into batches. Returns the batches `before` of an earlier run if no batch size is requested
+    /// and these batches have `n` right-hand sides in total and fit in the memory of all devices. Otherwise splits as
+    /// [`split`](Self::split) does, and warns if `before` does not fit.
     pub fn split_as(
         &self,
         choice: BatchChoice,
@@ -53,7 +54,7 @@ impl BatchTask<'_> {
         let found = self.split(choice, n, needs)?;
         if found.sizes != kept.sizes {
             let (now, then) = (found.describe_as(noun), kept.describe_as(noun));
-            tracing::warn!("{now}, previously {then}: the last digits of results may differ");
+            tracing::warn!("{now}, but {then} before: the last digits of results may differ");
         }
         Ok(found)
     }
@@ -65,7 +66,7 @@ impl BatchTask<'_> {
         let BatchTask { device, comm, name, noun } = *self;
         let free = comm.agree(device.memory())?.free;
         let mine = fitting(free, n, &needs).unwrap_or(0) as f64;
-        // Batch size that fits into the memory of all devices.
+        // Largest batch size that fits in the memory of every device.
         let fits = -comm.largest(-mine)? as usize;
         let found = choice.split(n, (fits > 0).then_some(fits));
         let together = found.largest();
@@ -75,7 +76,7 @@ impl BatchTask<'_> {
         };
         device.require_all(comm, &needs(together), &task).map_err(|mut refusal: Failure| {
             if fits > 0 && fits < together {
-                refusal.message += &format!("; batches of {fits} fit into memory");
+                refusal.message += &format!("; batches of at most {fits} fit into the memory");
             }
             refusal
         })?;

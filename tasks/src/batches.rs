@@ -4,7 +4,7 @@ use ferrite::halo::Needs;
 use ferrite::solve::{BATCH_SIZES, batches, largest_batch};
 use ferrite_records::solve as records;
 
-/// Noun for one vector of a batch in a solve.
+/// Noun for one vector of a batch, in messages about solves.
 pub const RIGHT_HAND_SIDE: &str = "right-hand side";
 
 /// Largest batch size that can be requested.
@@ -58,7 +58,7 @@ impl BatchChoice {
     pub fn within(self, free: usize, n: usize, needs: impl Fn(usize) -> Needs) -> Batches {
         self.split(n, fitting(free, n, needs))
     }
-    /// Splits as [`within`](Self::within), and also returns the memory needs of the largest batch.
+    /// Splits `n` right-hand sides as [`within`](Self::within) does. Also returns the memory needs of the largest batch.
     pub fn split_with_needs(self, free: usize, n: usize, needs: impl Fn(usize) -> Needs) -> (Batches, Needs) {
         let batches = self.within(free, n, &needs);
         let needs = needs(batches.largest());
@@ -66,18 +66,19 @@ impl BatchChoice {
     }
 }
 
-/// Returns the sum of memory needs in bytes.
+/// Returns the total of memory needs in bytes.
 pub fn bytes(needs: &Needs) -> usize {
     needs.iter().map(|(_, bytes)| bytes).sum()
 }
 
-/// Returns the size of the largest batch of up to `n` right-hand sides that fits in memory.
+/// Returns the size of the largest batch of up to `n` right-hand sides whose `needs` fit in `free` bytes; `None` if not even one right-hand
+/// side fits.
 pub fn fitting(free: usize, n: usize, needs: impl Fn(usize) -> Needs) -> Option<usize> {
     largest_batch(n, |size| bytes(&needs(size)) <= free)
 }
 
 impl Batches {
-    /// Returns the batches of an earlier run with these sizes.
+    /// Returns batches of the sizes `sizes`, which an earlier run used.
     pub fn as_before(sizes: &[usize]) -> Self {
         Batches { sizes: sizes.into(), limit: (sizes.len() > 1).then_some(Limit::Before) }
     }
@@ -89,7 +90,7 @@ impl Batches {
     pub fn largest(&self) -> usize {
         self.sizes.iter().copied().max().unwrap_or(0)
     }
-    /// Describes the batches for people: `12 right-hand sides in batches of 6: limited by memory`.
+    /// Describes the batches for people, for example `12 right-hand sides in batches of 6 (limited by memory)`.
     pub fn describe(&self) -> String {
         self.describe_as(RIGHT_HAND_SIDE)
     }
@@ -105,9 +106,9 @@ impl Batches {
         let split = format!("{all} in batches of {}", different.join(" and "));
         match self.limit {
             None => all,
-            Some(Limit::Requested) => format!("{split}: as requested"),
-            Some(Limit::Memory) => format!("{split}: limited by memory"),
-            Some(Limit::Before) => format!("{split}: as before"),
+            Some(Limit::Requested) => format!("{split} (as requested)"),
+            Some(Limit::Memory) => format!("{split} (limited by memory)"),
+            Some(Limit::Before) => format!("{split} (as before)"),
             Some(Limit::Size) => split,
         }
     }
@@ -139,9 +140,9 @@ mod tests {
     fn memory_decides_how_many_go_together() {
         let of = |free, n| BatchChoice::default().within(free, n, needs).describe();
         assert_eq!(of(2200, 12), "12 right-hand sides");
-        assert_eq!(of(2199, 12), "12 right-hand sides in batches of 6: limited by memory");
-        assert_eq!(of(1500, 12), "12 right-hand sides in batches of 4: limited by memory");
-        assert_eq!(of(1000, 3), "3 right-hand sides in batches of 1: limited by memory");
+        assert_eq!(of(2199, 12), "12 right-hand sides in batches of 6 (limited by memory)");
+        assert_eq!(of(1500, 12), "12 right-hand sides in batches of 4 (limited by memory)");
+        assert_eq!(of(1000, 3), "3 right-hand sides in batches of 1 (limited by memory)");
         assert_eq!(of(9999, 24), "24 right-hand sides in batches of 12");
         assert_eq!(of(9999, 13), "13 right-hand sides in batches of 12 and 1");
         assert_eq!(of(9999, 1), "1 right-hand side");
@@ -154,7 +155,7 @@ mod tests {
     fn what_is_asked_for_is_done() {
         let of = |asked, n| BatchChoice { requested: Some(asked) }.within(0, n, needs);
         assert_eq!(of(5, 12).sizes, [5, 5, 2]);
-        assert_eq!(of(5, 12).describe(), "12 right-hand sides in batches of 5 and 2: as requested");
+        assert_eq!(of(5, 12).describe(), "12 right-hand sides in batches of 5 and 2 (as requested)");
         assert_eq!(of(12, 12).describe(), "12 right-hand sides");
         assert_eq!(of(64, 3).sizes, [3]);
         assert_eq!(of(64, 3).record(), records::BatchesRecord { batches: vec![3], batches_limited_by: None });

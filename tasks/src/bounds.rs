@@ -4,7 +4,8 @@ use ferrite::gauge::{generate, quenched};
 use ferrite::hmc::{fermions, stout, trajectory, wilson};
 use ferrite::observables::{flow, spectrum::smearing};
 
-/// Names of counts with their largest values, which are those of the program.
+/// Names of numbers that a caller chooses, such as flow steps or iterations, each with the largest value that Ferrite
+/// accepts.
 pub const BOUNDS: [(&str, u64); 10] = [
     ("flow_steps", flow::MOST_FLOW_STEPS),
     ("guesses", wilson::two_flavours::MOST_GUESSES as u64),

@@ -6,7 +6,7 @@ use ferrite::solve::{METHODS, Method};
 use ferrite_records::operator::{OperatorEntry, ParameterEntry};
 use ferrite_records::solve::MethodEntry;
 
-/// Returns the entries of all operators with their parameters.
+/// Returns a catalogue entry for each operator, with the parameters of the operator.
 pub fn operators() -> Vec<OperatorEntry> {
     let one = |definition: &&'static Definition| OperatorEntry {
         name: definition.name.into(),
@@ -18,7 +18,7 @@ pub fn operators() -> Vec<OperatorEntry> {
     OPERATORS.iter().map(one).collect()
 }
 
-/// Returns the entries of all solution methods.
+/// Returns a catalogue entry for each solution method.
 pub fn methods() -> Vec<MethodEntry> {
     let one = |method: &&'static Method| {
         let fits = |kind| method.kinds.contains(&kind);

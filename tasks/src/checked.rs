@@ -8,7 +8,7 @@ use ferrite::backend::Memory;
 use ferrite::lattice::Lattice;
 use ferrite_inputs::Input;
 
-/// Resources of an input that was checked before its run: device, partition of the lattice, batches and memory.
+/// Resources of a run whose input was checked without starting it: device, partition of the lattice, batches and memory.
 pub struct Checked {
     /// Device that would compute the run.
     pub device: Device,
@@ -22,17 +22,18 @@ pub struct Checked {
     pub needs: Needs,
     /// Free and total memory of the device before the run.
     pub memory: Memory,
-    /// Smallest number of processes, each with such a device, whose memory suffices; `None` if more than [`MOST_PROCESSES`] are needed.
+    /// Smallest number of processes whose memory suffices if each has a device like `device`; `None` if more than [`MOST_PROCESSES`] are
+    /// needed.
     pub enough: Option<usize>,
 }
 
-/// Largest number of processes that is tried in the search for a sufficient number.
+/// Largest number of processes that the search for a sufficient number tries.
 pub const MOST_PROCESSES: usize = 1024;
 
 impl Checked {
-    /// Determines the memory needs of a run and the smallest sufficient number of processes. `split` returns batches and memory needs for a
-    /// part of the lattice and a number of free bytes; the batches fit if any do. `plan` partitions the lattice among a number of
-    /// processes, independently of a requested grid.
+    /// Determines the memory needs of a run and the smallest sufficient number of processes. `split` takes a partition of the lattice and a
+    /// number of free bytes; it returns the batches, and the memory needs of the largest one. `plan` partitions the lattice among a number
+    /// of processes and ignores a requested grid.
     pub fn new(
         device: Device,
         lattice: Lattice,
@@ -48,7 +49,7 @@ impl Checked {
     }
 }
 
-/// Returns a choice of the layout without a requested grid.
+/// Returns a choice of the layout that leaves the process grid, the transport and the overlap to the program.
 pub fn any_layout() -> LayoutChoice {
     LayoutChoice::of(&mut Input::new(&EVERY_INPUT))
 }

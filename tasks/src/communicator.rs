@@ -8,14 +8,14 @@ use crate::failure::FailureKind;
 use ferrite::network::Network;
 use std::sync::Arc;
 
-/// Processes of this run, with their messages and sums.
+/// Communicator of the processes of this run, which exchange messages and sums.
 #[derive(Clone)]
 pub struct RunCommunicator {
     network: Arc<dyn Network>,
 }
 
 impl RunCommunicator {
-    /// Returns the processes of a network.
+    /// Creates the communicator of the processes of a network.
     pub fn of(network: impl Network + 'static) -> Self {
         RunCommunicator { network: Arc::new(network) }
     }
@@ -27,7 +27,7 @@ impl RunCommunicator {
     pub fn size(&self) -> usize {
         self.network.size()
     }
-    /// Returns whether this process writes and prints, as the first one does.
+    /// Returns whether this process writes files and prints results; true only on rank 0.
     pub fn speaks(&self) -> bool {
         self.rank() == 0
     }
@@ -35,7 +35,8 @@ impl RunCommunicator {
     pub fn network(&self) -> Arc<dyn Network> {
         Arc::clone(&self.network)
     }
-    /// *Collective.* Returns the result if all processes succeeded; otherwise all return the failure of the first process that has one.
+    /// *Collective.* Returns `result` if all processes succeeded. Otherwise all processes return the failure of the lowest rank that
+    /// failed.
     pub fn agree<T>(&self, result: Outcome<T>) -> Outcome<T> {
         if self.size() == 1 {
             return result.map_err(Failure::shared);
@@ -79,7 +80,8 @@ impl RunCommunicator {
     pub fn sharers(&self) -> Outcome<usize> {
         self.network.sharers().map_err(Failure::failed)
     }
-    /// *Collective.* Returns the number of processes on the host of this process whose text is `mine` too, such as the name of a device.
+    /// *Collective.* Returns the number of processes on the host of this process that pass the same text `mine`, such as the name of a
+    /// device. This process is included.
     pub fn alike(&self, mine: &str) -> Outcome<usize> {
         self.network.alike(mine).map_err(Failure::failed)
     }

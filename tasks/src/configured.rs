@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tracing::{info, warn};
 
-/// File of a configuration, with what identifies the configuration.
+/// File of a configuration, with the path, the file size and the checksum that identify it.
 #[derive(Clone, Debug)]
 pub struct Configured {
     /// Path of the file as typed.
@@ -26,7 +26,7 @@ pub struct Configured {
     pub content: Option<ContentRecord>,
 }
 
-/// Relation of a configuration to that from which an earlier result was computed.
+/// Relation between a configuration and the one from which an earlier result was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
     /// The result was computed from another configuration.
@@ -48,8 +48,8 @@ fn crc32_of(path: &Path) -> std::io::Result<String> {
 }
 
 impl Configured {
-    /// *Collective.* Returns the files with the paths and stamps that the first process finds. The failure names all files that cannot be
-    /// read.
+    /// *Collective.* Returns the configurations of the files `paths`, with the absolute paths and stamps that the first process finds. The
+    /// failure names all files that cannot be read.
     pub fn all(paths: &[PathBuf], comm: &RunCommunicator) -> Outcome<Vec<Self>> {
         let (mut mine, mut lost) = (Vec::new(), Vec::new());
         for path in paths {
@@ -79,7 +79,8 @@ impl Configured {
         let name = self.typed.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         u64::from(crc32fast::hash(name.as_bytes())) << 32
     }
-    /// *Collective.* Reads the file on the first process, unless it was read before, and returns its contents on all processes.
+    /// *Collective.* Reads the file on the first process, unless it has been read before, and returns its length, time and checksum on all
+    /// processes.
     pub fn hold(&mut self, comm: &RunCommunicator) -> Outcome<&ContentRecord> {
         let mut mine = String::new();
         comm.once(|| {
@@ -159,7 +160,7 @@ impl Configured {
         }
         Ok(false)
     }
-    /// Returns whether both are the same configuration, judged by their paths and by contents that were read.
+    /// Returns whether this configuration is the same as `other`, judged by the paths and, if both files were read, by their contents.
     pub fn is_same(&self, other: &Self) -> bool {
         let same_bytes = match (&self.content, &other.content) {
             (Some(own), Some(its)) => own.is_of_same_bytes(its),

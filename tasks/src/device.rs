@@ -37,7 +37,7 @@ pub struct DeviceChoice {
     /// Number of the GPU; `None` to follow the rank of the process on its machine.
     device: Option<usize>,
     threads: Option<usize>,
-    /// Use of tuned launch parameters: [`Mode::Use`] or [`Mode::Off`] from `--tuning`; `ferrite tune` sets a search.
+    /// Use of tuned launch parameters: [`Mode::Use`] or [`Mode::Off`], as selected by `--tuning`. `ferrite tune` sets [`Mode::Search`].
     pub tuning: Mode,
     /// Choice of the process grid, the transport of faces and the overlap.
     pub layout: LayoutChoice,
@@ -78,7 +78,7 @@ vocabularies! {
     Tunings: Mode = [("on", Mode::Use), ("off", Mode::Off)];
 }
 
-/// Keys of the device, which every input has.
+/// Keys that select the device and limit its memory. Every input has these keys.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct DeviceKeys {
@@ -132,7 +132,7 @@ impl DeviceChoice {
             device.sharers = comm.alike(&comm.agree(device.what.place())?)?;
             self.note_few_cores(comm, threads)?;
         }
-        // Either all processes have a GPU or none has.
+        // GPUs and CPUs are never mixed in a run, so all processes agree on this condition.
         if device.name() != "cpu" {
             device.free_before = comm.agree(device.backend().memory().map_err(Failure::from))?.free;
         }
@@ -168,7 +168,7 @@ impl DeviceChoice {
             (None, _) => Some(fair_threads(comm)?),
         };
         if let Some(threads) = threads {
-            // Fails only if the thread pool exists already; it keeps its size.
+            // The call fails only if the thread pool exists already. The existing pool keeps its number of threads.
             let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
         }
         Ok(threads)
@@ -204,8 +204,8 @@ impl DeviceChoice {
             None if node_rank >= there && there > 0 => {
                 let gpus = super::text::count(there, "GPU");
                 return Err(Failure::refused(format!(
-                    "this machine has {gpus} but more processes: start at most {there} on this machine, or allow \
-                     processes to share GPUs with --share-gpus"
+                    "this machine has {gpus}, but more processes were started: start at most {there} on this machine, \
+                     or allow processes to share GPUs with --share-gpus"
                 )));
             }
             None => node_rank,
@@ -225,7 +225,7 @@ impl DeviceChoice {
     }
 }
 
-/// *Collective.* Returns the number of threads that this process gets of the cores that the processes of a host share.
+/// *Collective.* Returns the number of threads for this process if all processes that share its cores get equally many; at least 1.
 ///
 /// # Errors
 /// Failures of messages.
@@ -351,14 +351,15 @@ fn self_test(cuda: &ferrite::backend::Cuda) -> Outcome {
 }
 
 impl Processor {
-    /// Opens the CPU with a number of threads; `None` for all cores.
+    /// Opens the CPU with `threads` threads; `None` for one thread per core.
     ///
     /// # Errors
     /// An operating system that gives no more threads.
     pub fn cpu(threads: Option<usize>) -> Outcome<Self> {
         Ok(Processor::Cpu(Cpu::try_new(threads)?))
     }
-    /// Opens the GPU number `ordinal`. `chosen` is false if the number is the rank of the process on its machine.
+    /// Opens GPU number `ordinal`. `chosen` is true if the user chose this number, and false if it is the rank of the process on its
+    /// machine.
     ///
     /// # Errors
     /// No GPU of this number, and failures of the driver.
@@ -375,7 +376,7 @@ impl Processor {
         }
         Ok(Processor::Cuda(ferrite::backend::Cuda::new(ordinal)?))
     }
-    /// Returns an error, because this build has no GPU backend.
+    /// Returns an error, because this build of the program cannot use GPUs.
     ///
     /// # Errors
     /// Always.
@@ -383,11 +384,11 @@ impl Processor {
     pub fn gpu(_: usize, _: bool) -> Outcome<Self> {
         Err(Failure::refused("this build has no GPU backend: build with the cargo feature cuda"))
     }
-    /// Returns an identifier of the device within its host: processes with the same identifier share its memory.
+    /// Returns an identifier of the device within its host. Processes that get the same identifier share the memory of one device.
     pub fn place(&self) -> Outcome<String> {
         match self {
             Processor::Cpu(_) => Ok("cpu".into()),
-            // The GPU's number would not do: a batch system may show each process a different GPU as number 0.
+            // The number of the GPU is not an identifier: a batch system may show each process a different GPU as number 0.
             #[cfg(feature = "cuda")]
             Processor::Cuda(cuda) => Ok(cuda.bus()?),
         }
@@ -451,7 +452,7 @@ impl Device {
             Processor::Cuda(cuda) => Some(cuda.tuner()),
         }
     }
-    /// Returns the kernels launched so far with their blocks; empty on a CPU.
+    /// Returns the kernels launched so far, each with its thread blocks; empty on a CPU.
     pub fn launches(&self) -> Vec<LaunchRecord> {
         match &self.what {
             Processor::Cpu(_) => Vec::new(),
@@ -469,10 +470,11 @@ impl Device {
             }
         }
     }
-    /// Returns free and total memory. Processes that share a device get equal parts of it, and at most the limit of `--memory` is free.
+    /// Returns the free and the total memory of the device. Processes that share the device get equal parts of the free memory, limited by
+    /// `--memory`.
     pub fn memory(&self) -> Outcome<Memory> {
         let Memory { free, total } = self.backend().memory()?;
-        // Memory that this run already uses on a GPU counts towards the limit.
+        // Memory that this run already uses on a GPU counts towards the limit of `--memory`.
         let used = self.free_before.saturating_sub(free) / self.sharers;
         let free = free / self.sharers;
         Ok(Memory { free: self.limit.map_or(free, |limit| free.min(limit.saturating_sub(used))), total })

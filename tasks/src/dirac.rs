@@ -31,7 +31,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Dirac operator with its links, which are on the device in every format used so far.
+/// Dirac operator with its links. The device keeps the links in every format that a solve or a product has used.
 pub struct LinkedDirac {
     configuration: Configuration<'static>,
     operator: Operator,
@@ -44,7 +44,7 @@ pub struct LinkedDirac {
 /// Gaussian smearing of sources and sinks, with its links.
 #[derive(Clone)]
 pub struct LinkedSmearing {
-    /// Links on the same sites as the fields that are smeared.
+    /// Links on the sites of the fields that are smeared.
     pub gauge: Arc<HostGauge>,
     /// Parameters of the Gaussian smearing.
     pub smearing: GaussianSmearing,
@@ -55,11 +55,11 @@ pub struct LinkedSmearing {
 pub struct ProfileSource {
     /// Time slice, counted on the whole lattice.
     pub time: usize,
-    /// Spatial profile `[z, y, x]` on this process's part of the lattice; not needed on processes without the time slice.
+    /// Spatial profile `[z, y, x]` on this process's part of the lattice; `None` is allowed on processes that do not have the time slice.
     pub profile: Option<Vec<Complex64>>,
 }
 
-/// Masses or shifts of systems that are solved as a series.
+/// Masses or shifts of a series of systems, which are solved with one staggered operator.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SystemSeries {
@@ -128,7 +128,7 @@ impl LinkedDirac {
     pub fn kind(&self) -> FermionKind {
         self.operator.kind()
     }
-    /// Returns the number of fields in an array on a device with this shape.
+    /// Returns the number of fermion fields in a device array whose shape is `shape`.
     ///
     /// # Errors
     /// Arrays of other fields, and too many fields.
@@ -149,13 +149,13 @@ impl LinkedDirac {
         let count = front.iter().product();
         if !(1..=TOGETHER).contains(&count) {
             let why = format!(
-                "{count} fields were given, but only 1 to {TOGETHER} fields can be computed together on a device"
+                "{count} fields are given, but a device computes 1 to {TOGETHER} fields together: give 1 to {TOGETHER}"
             );
             return Err(Failure::refused(why));
         }
         Ok(count)
     }
-    /// *Collective.* Returns M ψ, M† ψ or M†M ψ in double precision for each field ψ.
+    /// *Collective.* Returns M ψ, M† ψ or M†M ψ, as `form` selects, in double precision for each field ψ in host memory.
     ///
     /// # Errors
     /// Fields of another kind or lattice, a request to stop, and failures of the device.
@@ -176,7 +176,8 @@ impl LinkedDirac {
             Ok(images.into())
         })
     }
-    /// *Collective.* Returns M ψ, M† ψ or M†M ψ in double precision for each field ψ of an array on the device.
+    /// *Collective.* Returns M ψ, M† ψ or M†M ψ, as `form` selects, in double precision for each of the `count` fields ψ in an array on the
+    /// device.
     ///
     /// # Errors
     /// An array of another device, and failures of the device.
@@ -259,8 +260,8 @@ impl LinkedDirac {
         self.configuration.domain().backend().synchronize()?;
         Ok((solution, residuals.record(&request, &report, failure)))
     }
-    /// *Collective.* Solves systems of a staggered operator that differ by a mass or a shift. Returns the solutions of the first system for
-    /// all fields, followed by those of the next system.
+    /// *Collective.* Solves systems of a staggered operator that differ by a mass or a shift. Returns the solutions system by system: all
+    /// solutions of the first system, then all solutions of the second one, and so on.
     ///
     /// # Errors
     /// Fields that are not staggered, settings that make no sense, numbers that are not finite, too little memory, and failures of the
@@ -276,10 +277,7 @@ impl LinkedDirac {
         let (request, batch) = self.request(settings)?;
         let strategy = settings.strategy()?;
         let staggered = || {
-            Failure::refused(
-                "several masses or shifts can be solved together for staggered operators \
-                                             only",
-            )
+            Failure::refused("several masses or shifts need a staggered operator: solve them one by one")
         };
         let fields = ColourVector::held(fields).ok_or_else(staggered)?;
         device.comm().agree(check_finite_fields("b", fields))?;
@@ -298,8 +296,8 @@ impl LinkedDirac {
         let solutions: Vec<_> = solutions.into_iter().flatten().collect();
         Ok((solutions.into(), ObservedShifts { outcome, failure: None }))
     }
-    /// *Collective.* Returns whether the device has enough memory to keep the solutions for all components of a source: beside a solve for
-    /// half of them, and for hadrons of two such propagators.
+    /// *Collective.* Returns whether propagators can stay on the device: whether its free memory suffices for a solve for half of a
+    /// source's components and for a contraction of two propagators.
     ///
     /// # Errors
     /// Settings that make no sense, and failures of the device.
@@ -340,8 +338,8 @@ impl LinkedDirac {
         let sources = self.smeared(device, fields, smearing)?;
         self.solved(device, &sources, settings, observer)
     }
-    /// *Collective.* Solves for the sequential propagator through a sink, whose sources are made from the propagator `from`. Both ends are
-    /// smeared if `smearing` is given. The solutions stay on the device.
+    /// *Collective.* Solves for the sequential propagator through a sink, whose sources are made from the propagator `from`. If `smearing`
+    /// is given, smears `from` at the sink and also the sequential sources. The solutions stay on the device.
     ///
     /// # Errors
     /// As [`solve`](Self::solve), and a sink that does not exist.
@@ -385,7 +383,7 @@ impl LinkedDirac {
             self.configuration.solve_fields(source, None, &request, &mut residuals)
         });
         let (mut solutions, report, error) = solved.map_err(refused)?;
-        // Changing the spin basis rounds. After this step, the solutions have the same bits as an array made of them.
+        // Rounding in a change of the spin basis alters the solutions. This step gives them the bits of an array that was made from them.
         solutions.pack(&solutions.unpack()?)?;
         Ok((solutions, residuals.record(&request, &report, error)))
     }
@@ -400,7 +398,7 @@ impl LinkedDirac {
         let domain = device.domain_of_two_times(&self.part)?;
         Ok(one_time::worked_on(&domain, gauge, sources, SpatialWork::Smearing(*smearing))?)
     }
-    /// *Collective.* Creates the multigrid setup for solves with these settings.
+    /// *Collective.* Creates the multigrid setup for solves with the settings `settings`. Returns a record of its time and levels.
     ///
     /// # Errors
     /// Staggered operators, settings that make no sense, a request to stop, and failures of the device.
@@ -416,7 +414,7 @@ impl LinkedDirac {
         let multigrid = made.map_err(|error| refused(SolveFailure::<Spinor>::Solver(error)))?;
         Ok(setup_record(&multigrid))
     }
-    /// *Collective.* Writes the near-null vectors of the current multigrid setup. Returns their number.
+    /// *Collective.* Writes the near-null vectors of the current multigrid setup to a file. Returns the number of vectors.
     ///
     /// # Errors
     /// No setup, a file that cannot be written, and failures of the device.
@@ -448,7 +446,8 @@ impl LinkedDirac {
     }
     fn wilson_like(&self) -> Outcome<WilsonLike> {
         let operator = self.operator.parameters::<WilsonLike>().copied();
-        operator.ok_or_else(|| Failure::refused("multigrid applies to Wilson-like operators only"))
+        let other = || Failure::refused("multigrid applies to Wilson-like operators only: choose another solver");
+        operator.ok_or_else(other)
     }
     /// *Collective.* Returns the checksum of the links, which is computed once.
     fn checksum(&self, device: &GridDevice) -> Outcome<&str> {
@@ -502,7 +501,8 @@ impl LinkedSmearing {
     ) -> Outcome<HostFields> {
         let found = fields.lattice()?;
         if found != self.gauge.lattice() {
-            let why = format!("a field on {found} cannot be smeared with links on {}", self.gauge.lattice());
+            let own = self.gauge.lattice();
+            let why = format!("a field on {found} cannot be smeared with links on {own}: give a field on {own}");
             return Err(Failure::refused(why));
         }
         let links = self.links(device, part, fields.kind())?;
@@ -515,7 +515,7 @@ impl LinkedSmearing {
             Ok(all.into())
         })
     }
-    /// *Collective.* Returns a copy of fields on the device that is smeared on all time slices.
+    /// *Collective.* Returns a smeared copy of the fields `field` on the device. All time slices are smeared.
     ///
     /// # Errors
     /// Failures of the device.

@@ -19,10 +19,10 @@ use ferrite_records::progress::ProgressLine;
 use solvers::{SmallestEigenvalue, SolveError, SolverParams};
 use std::path::{Path, PathBuf};
 
-/// Accuracy of eigenvalues, and limits of the work.
+/// Requested accuracy of eigenvalues, and limits on Lanczos steps and CG iterations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EigenvalueSettings {
-    /// Requested accuracy of Ritz vectors, relative to the eigenvalue.
+    /// Requested residual of the Ritz vectors, relative to the eigenvalue.
     pub tol: f64,
     /// Maximum number of Lanczos steps for each of the two eigenvalues.
     pub steps: usize,
@@ -59,14 +59,15 @@ pub struct EigenvalueRequest {
 pub struct FoundEigenvalues<'a> {
     /// Record of the eigenvalues.
     pub line: &'a EigenvaluesLine,
-    /// Spectral bounds from the Lanczos method.
+    /// Bounds on the eigenvalues, from the Lanczos method.
     pub bounds: &'a SpectralBounds,
-    /// Operator and lattice, as text for people.
+    /// Text for people that names the operator and the lattice.
     pub headline: String,
 }
 
 impl EigenvalueRequest {
-    /// *Collective.* Reads the headers of the configurations. `add` puts the keys of the operator into the input for each of them.
+    /// *Collective.* Creates the request for the configurations `files`, and reads the header of each. `add` adds the keys of the operator
+    /// to the input of a configuration.
     ///
     /// # Errors
     /// All mistakes of the input on the first configuration that has any.
@@ -96,7 +97,7 @@ impl EigenvalueRequest {
         let plans = session.comm.agree(files.into_iter().map(plan).collect::<Outcome<Vec<_>>>())?;
         Ok(EigenvalueRequest { plans, device, settings })
     }
-    /// *Collective.* Computes the eigenvalues on each configuration, and calls `each` as soon as those of a configuration are found.
+    /// *Collective.* Computes the eigenvalues on each configuration, and calls `each` with them before the next configuration begins.
     ///
     /// # Errors
     /// Too little memory, links that cannot be read, a solver that gives up, a stop, and failures of the device.
@@ -154,7 +155,8 @@ fn needs(plan: &FermionPlan, cut: Cut) -> Needs {
         reconstruction: LinkStorage::FULL,
         ..Request::new(&plan.operator)
     };
-    // The Lanczos method needs three vectors in addition to those of CG, which are counted for a solve with its final check.
+    // The estimate is the memory of a solve for three right-hand sides with its final check. It covers CG for one right-hand side and the
+    // three vectors of the Lanczos method.
     let needs = request.memory(cut.local, &cut.grid, 3, None);
     plan.with_smearing(cut, needs)
 }

@@ -32,7 +32,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// Returns the code with this number; [`Code::Failed`] if there is none.
+    /// Returns the code whose number is `number`; [`Code::Failed`] if no code has this number.
     pub fn from_number(number: u8) -> Self {
         let all = [Self::Done, Self::Refused, Self::HungUp, Self::Interrupted, Self::Terminated];
         all.into_iter().find(|code| code.number() == number).unwrap_or(Self::Failed)
@@ -74,7 +74,7 @@ pub enum FailureKind {
 impl FailureKind {
     const ALL: [Self; 5] = [Self::Input, Self::File, Self::Device, Self::Solver, Self::Other];
 
-    /// Returns the cause with a number; [`FailureKind::Other`] if there is none.
+    /// Returns the cause whose number is `number`; [`FailureKind::Other`] if no cause has this number.
     pub fn from_number(number: u8) -> Self {
         Self::ALL.get(usize::from(number)).copied().unwrap_or(Self::Other)
     }
@@ -106,7 +106,7 @@ impl Failure {
         let kind = if code == Code::Refused { FailureKind::Input } else { FailureKind::Other };
         Self { code, kind, message: message.to_string(), shared: false }
     }
-    /// Returns the failure with another cause.
+    /// Returns the failure with the cause `kind`.
     #[must_use]
     pub fn of_kind(self, kind: FailureKind) -> Self {
         Self { kind, ..self }
@@ -185,7 +185,7 @@ pub fn describe(error: &FileError, by: ReadBy) -> String {
             "lattice = [X, Y, Z, T] and no-verify = true",
             "--lattice X,Y,Z,T --no-verify",
         ),
-        // Convert cannot advise a projection, because it cannot restore a link of zeros.
+        // For an open boundary, `convert` cannot advise `--reunitarise`, because links of zeros cannot be projected to SU(3).
         Problem::OpenBoundary if by == ReadBy::Convert => return error.to_string(),
         Problem::NotUnitary { .. } | Problem::OpenBoundary => {
             ("--allow-non-unitary", "allow-non-unitary = true", "--allow-non-unitary --reunitarise")

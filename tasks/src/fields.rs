@@ -33,7 +33,7 @@ impl Reading {
     }
 }
 
-/// Source of one right-hand side.
+/// Source of one right-hand side: a point, noise, or a field in a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
     /// Field that is 1 at one site (x, y, z, t) and component (spin and colour, or colour), and 0 elsewhere.
@@ -111,9 +111,16 @@ impl Source {
                 let begin = component.iter().zip(T::SHAPE).fold(0, |index, (k, extent)| index * extent + k);
                 let (there, all) = (T::COMPONENTS - begin, T::COMPONENTS);
                 if n > there {
-                    let from =
-                        if begin > 0 { format!(", {there} of them from the named one on") } else { String::new() };
-                    return Err(SourceFault::Number(format!("a point has {all} components{from}, not {n}")));
+                    return Err(SourceFault::Number(match begin {
+                        0 => format!(
+                            "{n} right-hand sides are requested, but a point has {all} components: give at most {all}"
+                        ),
+                        _ => format!(
+                            "{n} right-hand sides are requested, but a point has only {} from the selected one on: \
+                             give at most {there}, or name the point without components",
+                            text::count(there, "component")
+                        ),
+                    }));
                 }
                 let component = |mut index: usize| {
                     let mut numbers: Vec<usize> = Vec::new();
@@ -132,8 +139,10 @@ impl Source {
                     Some(last) => Ok((number..last).map(|number| Source::Random(seed, number)).collect()),
                     None => {
                         let all = generate::NOISE_SOURCES;
+                        let rest = all - number;
                         Err(SourceFault::Number(format!(
-                            "a seed has {all} sources, not enough for {n} from number {number} on"
+                            "{n} noise vectors are requested, but only {rest} of the {all} noise vectors of a seed \
+                             remain from number {number}, counted from 0: give a smaller number"
                         )))
                     }
                 }
@@ -174,7 +183,7 @@ impl Source {
                         match (header.values_per_site(), header.lattice) {
                             (n, l) if n == T::COMPONENTS && l == lattice => Ok(vec![Source::File(path, 0)]),
                             (n, l) if n == T::COMPONENTS => Err(format!(
-                                "{}: the file holds a field on {l}, but the gauge field is on {lattice}",
+                                "{}: the file holds a field on {l}, but the gauge field is on {lattice}: give another",
                                 path.display()
                             )),
                             (n, _) => Err(of_another_kind(n)),
@@ -336,7 +345,7 @@ impl Stack {
     pub fn of_sources(count: usize, components: usize) -> Self {
         Self::of(if count > 1 { std::slice::from_ref(&count) } else { &[] }, components)
     }
-    /// Returns whether a file of this format can hold these fields.
+    /// Returns whether a file in the format `format` can hold the fields of this stack.
     pub fn is_held_by(self, format: &FileFormat) -> bool {
         match self {
             Stack::One => format.holds_fermions(0, &[]),
@@ -390,8 +399,8 @@ pub fn write_block<T: Fermion>(
     written.map_err(Failure::writing)
 }
 
-/// Returns the precision of a gauge file. A requested precision must be one that the format can hold. Otherwise it is that of the links, or
-/// the only one of the format.
+/// Returns the precision in which to write a gauge file: the requested one, which the format must support. Without a request, the precision
+/// is that of the links, or the only one that the format supports.
 pub fn gauge_precision(
     asked: Option<FilePrecision>,
     at_hand: FilePrecision,
@@ -483,7 +492,7 @@ pub struct Inspected {
     pub block: bool,
 }
 
-/// *Collective.* Reads the header of a file. All fermion fields of the file are to be read, unless `one` is requested.
+/// *Collective.* Reads the header of a file of which all fermion fields will be read, or a single field if `one` is true.
 pub fn inspect(path: &Path, read: &Reading, one: bool, comm: &RunCommunicator) -> Result<Inspected, FileError> {
     let network = comm.network();
     let file = SharedFile::new(path, &*network);
@@ -522,7 +531,7 @@ pub fn read_gauge(path: &Path, read: &Reading, layout: &Layout, comm: &RunCommun
     Ok(file)
 }
 
-/// Logs notes on a file: notes of its reader, the number of the field if only one of several was read, and a wrong checksum that was
+/// Logs the notes of a file's reader, the number of the field if the file has several and one was read, and a wrong checksum that was
 /// accepted.
 pub fn note_header(path: &Path, header: &Header, checksum: &files::Checksum, record: Option<usize>) {
     let shown = path.display();
@@ -622,11 +631,11 @@ mod tests {
     #[test]
     fn there_are_no_more_than_there_are() {
         for (text, n, part) in [
-            ("point:0,0,0,0", 13, "a point has 12 components, not 13"),
-            ("point:0,0,0,0,3,1", 3, "2 of them from the named one on"),
+            ("point:0,0,0,0", 13, "13 right-hand sides are requested, but a point has 12 components: give at most 12"),
+            ("point:0,0,0,0,3,1", 3, "a point has only 2 components from the selected one on: give at most 2"),
             ("point:0,0,0,0,4,0", 1, "spins are 0 to 3"),
             ("point:0,0,0", 12, "6 whole numbers"),
-            ("random:1,16777215", 2, "a seed has 16777216 sources"),
+            ("random:1,16777215", 2, "only 1 of the 16777216 noise vectors of a seed remain"),
             ("random:1,16777216", 1, "expected random:SEED"),
             ("file:b.npy", 2, "a fixed number of fields"),
         ] {

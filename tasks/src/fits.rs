@@ -9,7 +9,7 @@ use statistics::effective::{CorrelatorShape, effective_masses};
 use statistics::fit::correlator::CorrelatorSettings;
 use statistics::jackknife::{Resampling, bins};
 
-/// Request for errors: bins of configurations, and their resampling.
+/// Method of error estimation: number of configurations in a bin, and bootstrap or jackknife.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct ErrorRequest {
     /// Number of configurations in a bin.
@@ -27,7 +27,7 @@ pub struct FitRequest {
     pub form: String,
     /// Name of the correlator, for the record and the plot.
     pub name: String,
-    /// Bins and resampling.
+    /// Size of the bins, and method of resampling.
     #[serde(flatten)]
     pub errors: ErrorRequest,
     /// First and last time of the fit window; `None` to average over windows.
@@ -67,7 +67,7 @@ impl FitRequest {
 }
 
 impl ErrorRequest {
-    /// Returns the effective masses of the mean correlator with their errors, from each time to the next; NaN where there is none.
+    /// Returns the effective masses of the mean correlator from each time to the next, each as `[value, error]`; NaN where there is none.
     ///
     /// # Errors
     /// Settings and correlators that make no sense.
@@ -85,8 +85,9 @@ impl ErrorRequest {
             ));
         }
         if let Some(wrong) = given.iter().position(|one| one.iter().any(|c| !c.is_finite())) {
-            let why = format!("configuration {wrong}, counted from 0, has a number that is not finite");
-            return Err(Failure::refused(why));
+            return Err(Failure::refused(format!(
+                "configuration {wrong}, counted from 0, has a number that is not finite: remove the configuration"
+            )));
         }
         let (bin, most) = (self.bin, given.len());
         if !(1..=most).contains(&bin) {
@@ -111,7 +112,8 @@ impl ErrorRequest {
 pub fn masses_of(correlator: &[f64], form: &str) -> Outcome<Vec<f64>> {
     let shape = named("form", form, &SHAPES)?;
     if correlator.len() < 2 {
-        return Err(Failure::refused("a correlator needs at least two times"));
+        let why = format!("the correlator has {} times, but effective masses need at least two", correlator.len());
+        return Err(Failure::refused(why));
     }
     Ok(effective_masses(correlator, shape).into_iter().map(|mass| mass.unwrap_or(f64::NAN)).collect())
 }

@@ -28,7 +28,7 @@ pub struct FixGaugeRequest {
     pub files: LinkFilesRequest,
     /// Gauge to fix.
     pub gauge: Gauge,
-    /// Requested deviation θ from the gauge condition.
+    /// Deviation θ from the gauge condition at which the sweeps end.
     pub tol: f64,
     /// Over-relaxation parameter; `None` for a value that depends on the extents of the lattice.
     pub overrelax: Option<f64>,
@@ -37,7 +37,7 @@ pub struct FixGaugeRequest {
 }
 
 impl FixGaugeRequest {
-    /// *Collective.* Reads links, fixes their gauge, and writes them if θ has reached the requested value.
+    /// *Collective.* Reads links, fixes their gauge, and writes them if θ has reached the requested tolerance. Returns the record.
     ///
     /// # Errors
     /// Files that cannot be read or written, too little memory, links too far from SU(3), sweeps that do not suffice, a stop, and failures
@@ -76,8 +76,8 @@ impl FixGaugeRequest {
                 let (theta, sweeps, tol) = (now.theta, relaxation.sweeps(), self.tol);
                 let [max_sweeps, overrelax] = ["max-sweeps", "overrelax"].map(|key| by.spelled(key, ""));
                 let why = format!(
-                    "{input}: theta is {theta:.3e} after {sweeps} sweeps, requested {tol:e}: increase {max_sweeps}, or \
-                     change {overrelax}"
+                    "{input}: theta is {theta:.3e} after {sweeps} sweeps, but {tol:e} was requested: increase \
+                     {max_sweeps}, or change {overrelax}"
                 );
                 return Err(Failure::failed(why).shared());
             }

@@ -77,7 +77,7 @@ impl NamedDevice {
         if grid.size() != comm.size() {
             let (size, [x, y, z, t]) = (comm.size(), dims);
             return Err(Failure::refused(format!(
-                "grid = ({x}, {y}, {z}, {t}) has {} processes, but comm has {size}",
+                "grid = ({x}, {y}, {z}, {t}) has {} processes, but comm has {size}: choose a grid of {size} processes",
                 grid.size()
             )));
         }
@@ -141,7 +141,7 @@ impl GridDevice {
         domains.push(domain.clone());
         Ok(domain)
     }
-    /// Returns a domain with two time slices on each process, for operations in space.
+    /// Returns a domain with two time slices on each process, for operations that act within time slices.
     ///
     /// # Errors
     /// Failures of the device.
@@ -149,7 +149,7 @@ impl GridDevice {
         let [x, y, z, _] = part.local.size();
         self.domain(&self.place.section_of(Lattice::new([x, y, z, 2])?)?)
     }
-    /// *Collective.* Returns the free memory in bytes on the device of each process: the smallest of all processes.
+    /// *Collective.* Returns the number of free bytes on the device with least free memory among those of all processes.
     ///
     /// # Errors
     /// Failures of the device or of messages.
@@ -161,8 +161,8 @@ impl GridDevice {
         let mine = free / self.sharers;
         Ok(self.comm.numbers(mine as f64)?.into_iter().fold(mine as f64, f64::min) as usize)
     }
-    /// *Collective.* Splits `n` right-hand sides of a solve into batches as requested, or as large as memory allows if `beside` bytes stay
-    /// free.
+    /// *Collective.* Splits `n` right-hand sides of a solve into batches of the requested size. Without a request, the batches are as large
+    /// as memory allows if `beside` bytes stay free.
     ///
     /// # Errors
     /// Too little memory for one right-hand side.
@@ -191,7 +191,7 @@ impl GridDevice {
     pub fn with_file<T>(&self, path: &Path, work: impl FnOnce(SharedFile<'_>) -> Outcome<T>) -> Outcome<T> {
         work(SharedFile::new(path, &*self.comm.network()))
     }
-    /// Leaves the other processes: from now on this process works alone.
+    /// Separates this process from the other processes: from now on it works alone.
     pub fn leave(&mut self) {
         (self.comm, self.place) = (alone(), GridRank::SINGLE);
     }
@@ -232,7 +232,8 @@ mod tests {
         assert_eq!(each([None, None]), ["[1, 1, 1, 2]"; 2]);
         assert_eq!(each([Some([2, 1, 1, 1]); 2]), ["[2, 1, 1, 1]"; 2]);
         assert!(each([None, Some([2, 1, 1, 1])]).iter().all(|why| why.contains("different grids")));
-        assert_eq!(each([Some([2, 2, 1, 1]); 2]), ["grid = (2, 2, 1, 1) has 4 processes, but comm has 2"; 2]);
+        let other_size = "grid = (2, 2, 1, 1) has 4 processes, but comm has 2: choose a grid of 2 processes";
+        assert_eq!(each([Some([2, 2, 1, 1]); 2]), [other_size; 2]);
         assert!(
             NamedDevice { name: "tpu".into(), ..cpu(None) }
                 .open(None)

@@ -70,8 +70,8 @@ pub fn components(kind: FermionKind) -> usize {
 }
 
 impl HostFields {
-    /// Converts an array in C order to fields. Its last axes are `[t, z, y, x]` and those of a site. Also returns the extents of the
-    /// leading axes.
+    /// Converts an array in C order to fields. The last axes of the array are `[t, z, y, x]` and the axes of a site. Also returns the
+    /// extents of the axes before them.
     ///
     /// # Errors
     /// An array of another shape.
@@ -98,8 +98,8 @@ impl HostFields {
         }
         Ok(fields)
     }
-    /// Returns a field of random numbers, which depend on the global site: noise (±1 ± i)/√2 number `number` of a seed, or normal random
-    /// numbers of variance 1 if `gaussian`.
+    /// Returns a field of random numbers, which depend on the global site. If `gaussian` is true, the numbers are normal with variance 1
+    /// and `number` is ignored; otherwise the field is vector `number` of the noise (±1 ± i)/√2.
     pub fn noise(kind: FermionKind, lattice: Lattice, gaussian: bool, seed: u64, number: u32) -> Self {
         fn made<T: Fermion>(lattice: Lattice, gaussian: bool, seed: u64, number: u32) -> Vec<HostField<T>> {
             vec![match gaussian {
@@ -259,7 +259,7 @@ fn of_array<T: Fermion>(shape: &[usize], numbers: &[Complex64]) -> Outcome<(Vec<
     let (axes, field) = shape.split_at(front);
     let (count, size) = (axes.iter().product::<usize>(), field.iter().product::<usize>());
     if count == 0 || size == 0 {
-        return Err(Failure::refused(format!("an array of shape {shape:?} contains no field")));
+        return Err(Failure::refused(format!("an array of shape {shape:?} contains no field: give extents above 0")));
     }
     let fields = numbers.chunks_exact(size).map(|one| HostField::from_numbers(field, one));
     Ok((fields.collect::<Result<_, _>>()?, axes.to_vec()))

@@ -29,7 +29,7 @@ pub enum HostLinks {
 pub struct LinksRead {
     /// Links in host memory.
     pub links: HostLinks,
-    /// Operator on these links; its tadpole factor is a number.
+    /// Operator on the links; a tadpole factor from the plaquette has been replaced by its value.
     pub operator: Operator,
     /// Storage of the links on a device.
     pub storage: LinkStorage,
@@ -68,7 +68,8 @@ impl LinksRead {
             }
         }
     }
-    /// *Collective.* Smears the links on the device if the plan requests smearing. The result is as if the file contained smeared links.
+    /// *Collective.* Smears the links on the device if the plan requests stout smearing. The result is the same as for a file of smeared
+    /// links.
     pub fn smeared(mut self, plan: &FermionPlan, device: &Device, layout: &Layout, session: &Session) -> Outcome<Self> {
         if let (Some(smearing), LinkFiles::Gauge(path), HostLinks::Gauge(file)) =
             (plan.stout, &plan.links, &mut self.links)
@@ -92,7 +93,8 @@ impl HostLinks {
     }
 }
 
-/// Returns an operator whose tadpole factor is a number. If the factor follows from the mean plaquette, it is computed from it.
+/// Returns the operator with a number for its tadpole factor. A tadpole factor that depends on the mean plaquette is computed from
+/// `plaquette`.
 pub fn with_tadpole(operator: &Operator, configuration: &Path, plaquette: f64, given_by: ReadBy) -> Outcome<Operator> {
     let Some(&staggered) = operator.parameters::<StaggeredOperator>() else { return Ok(operator.clone()) };
     staggered.with_plaquette(plaquette).map(Operator::from).ok_or_else(|| {
@@ -128,8 +130,7 @@ fn storage(
     let limit = off_su3_limit(if half { Precision::Half } else { precision });
     let (path, precision) = (path.display(), name_of(&PRECISIONS, precision));
     let far = format!(
-        "{path}: links are off SU(3) by {off:.1e}, but reconstruction in {precision} precision allows \
-                 {limit:.0e}"
+        "{path}: links deviate from SU(3) by {off:.1e}, but reconstruction in {precision} precision allows {limit:.0e}"
     );
     match asked {
         Some(asked) if asked.reals != 18 && off > limit => {

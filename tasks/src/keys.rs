@@ -67,7 +67,8 @@ keys! {
     TOL: Number "tol" "TOL" "Requested tolerance of |b - M x| / |b| [default: 1e-10]", "1e-10";
     MAX_ITERATIONS: Count "max-iterations" "N" "Maximum number of iterations [default: 10000]", "10000";
     OUTER: Word "outer" "NAME"
-        "Precision of the solution and of true residuals: double, or single if tol is above 1e-6 [default: double]",
+        "Precision of the solution and of the residuals that correct the iteration: double or single; single needs a \
+         precision of single, half or fp16, and suits a tol above 1e-6 [default: double]",
         "\"double\"";
     CORRECTION: Word "correction" "NAME"
         "Correction of the iteration by true residuals: reliable (reliable updates within one Krylov space) or defect \
@@ -238,7 +239,7 @@ pub static SOLVE: LazyLock<Schema> = LazyLock::new(|| {
     with_every_input(Schema::new(Some(InputKind::Solve)).with_keys("", keys))
 });
 
-/// Keys for staggered operators that are not parameters of an operator.
+/// Keys that only staggered operators accept, except the parameters of these operators.
 pub const STAGGERED_KEYS: [&str; 5] = ["masses", "shifts", "shift-solver", "fat", "long"];
 
 /// Keys on which a solution depends, except the keys of operators.

@@ -51,7 +51,7 @@ impl GridRank {
         let local = Lattice::of_any_extents(self.grid.local_extents(global.size()))?;
         Ok(Section { global, origin: self.grid.origin(self.rank, global.size()), local })
     }
-    /// Returns the section of the lattice whose local extents are `local`.
+    /// Returns the section of this process on the lattice whose parts have the extents `local`.
     ///
     /// # Errors
     /// A lattice that the grid does not cut into equal parts.
@@ -61,7 +61,7 @@ impl GridRank {
     }
 }
 
-/// Process grid, and the extents of the part of the lattice that each process has.
+/// Partition of a lattice: the process grid, and the extents of the part that each process has.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
     /// Grid of the processes.
@@ -115,9 +115,10 @@ impl LayoutChoice {
     pub fn grid(&self) -> Option<[usize; 4]> {
         self.grid
     }
-    /// Returns the number of processes of a run that has not started yet: `asked` if given, otherwise that of the grid.
+    /// Returns the number of processes of a run that has not started yet: `asked` if it is given, otherwise the size of the requested grid,
+    /// or 1 without a grid.
     pub fn processes(&self, asked: Option<usize>) -> usize {
-        // An invalid grid counts as one process here, and fails when it is used.
+        // An invalid grid counts as one process here. It is reported when the lattice is partitioned.
         let of_grid = |dims: [usize; 4]| ProcessGrid::new(dims).map_or(1, |grid| grid.size());
         asked.or(self.grid.map(of_grid)).unwrap_or(1)
     }
@@ -148,7 +149,8 @@ impl LayoutChoice {
         let chosen = self.transport.map_or_else(OnceCell::new, OnceCell::from);
         Ok(Layout { section, cut, network: comm.network(), transport: chosen, overlap: self.overlap })
     }
-    /// Partitions a lattice for work without a device. If the lattice has odd extents, those of the parts may also be odd.
+    /// Partitions a lattice among the processes of this run, for work without a device. If the lattice has odd extents, those of the parts
+    /// may also be odd.
     pub fn cut_for_host(&self, comm: &RunCommunicator, lattice: Lattice) -> Outcome<Layout> {
         self.cut(comm, lattice, usize::from(lattice.require_even().is_ok()))
     }
@@ -204,7 +206,8 @@ impl Layout {
         let network = Arc::clone(&self.network);
         Domain::with_transport(backend, self.lattice(), self.cut.grid, network, transport, self.overlap)
     }
-    /// *Collective.* Returns the transport of faces: the requested one, or the fastest by a measurement on GPUs.
+    /// *Collective.* Returns the transport of faces: the requested one. Without a request, it is the fastest one by a measurement on
+    /// several GPUs, otherwise the default.
     pub fn transport(&self, backend: &dyn Backend) -> Result<Transport> {
         Ok(match self.transport.get() {
             Some(transport) => *transport,
@@ -221,7 +224,7 @@ impl Layout {
                     Transport::Mpi => {
                         debug!("the GPUs cannot access each other: faces are sent as messages between GPUs (mpi)")
                     }
-                    // This transport is slow, so the message is shown by default.
+                    // The transport through host memory is slow, so its message is shown by default.
                     Transport::Host => {
                         info!("the GPUs cannot access each other: faces are sent through the host's memory (host)")
                     }
@@ -235,7 +238,7 @@ impl Layout {
     pub fn with(self, transport: Transport, overlap: bool) -> Self {
         Layout { transport: OnceCell::from(transport), overlap, ..self }
     }
-    /// Returns the layout with `times` time slices in each process; space is partitioned as before.
+    /// Returns the layout of a lattice with `times` time slices in each process and the same partition of space.
     #[must_use]
     pub fn of_times(&self, times: usize) -> Self {
         let resized = |lattice: Lattice, times: usize| {

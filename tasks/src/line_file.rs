@@ -25,8 +25,8 @@ pub struct LineFile<L> {
 }
 
 impl<L: ConfigurationLine> LineFile<L> {
-    /// *Collective.* Opens the file and reads its lines. Fails if a line belongs to another input, or if the file is a configuration or
-    /// anything else; such a file is not changed.
+    /// *Collective.* Opens the file and reads its lines. Fails, without changing the file, if a line belongs to another input or the file
+    /// is not one of such lines, for example a configuration.
     pub fn open(
         path: PathBuf,
         input: Map<String, Value>,
@@ -63,10 +63,14 @@ impl<L: ConfigurationLine> LineFile<L> {
         match schema(line) {
             Some(schema) if schema == L::SCHEMA => {}
             None if line["plaquette"].is_object() => {
-                let why = "an earlier version wrote this line without the contents of the file: name another file";
+                let why = "an earlier version wrote this line, without a checksum of the configuration: name another \
+                           file";
                 return Err(self.wrong(why.into()));
             }
-            _ => return Err(self.wrong(format!("the schema is not {}: name another file", L::SCHEMA))),
+            found => {
+                let found = found.unwrap_or("missing");
+                return Err(self.wrong(format!("the schema is {found}, not {}: name another file", L::SCHEMA)));
+            }
         }
         if let Some((key, _)) = self.input.iter().find(|(key, value)| line["input"][key] != **value) {
             return Err(self.wrong(format!("the line was made with another value of {key}: name another file")));
@@ -121,8 +125,9 @@ impl<L: ConfigurationLine> LineFile<L> {
     }
 }
 
-/// *Collective.* Measures configurations in order, each with the data given for it. Configurations that have a line in `record` or occur
-/// twice are not measured again. Returns the lines of all configurations and how the measurement ended: lines before a failure are kept.
+/// *Collective.* Measures configurations in order, each with the data given for it. With a file `record`, skips configurations that have a
+/// line in it or occur twice. Returns the lines of all configurations. If a measurement fails after the first line, returns the lines so
+/// far together with the failure.
 ///
 /// # Errors
 /// Failures before there is a line.

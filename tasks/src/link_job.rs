@@ -13,7 +13,7 @@ use ferrite::lattice::Lattice;
 use ferrite_records::links::ChangedLinks;
 use std::path::PathBuf;
 
-/// Files of links before and after a change, and the device that changes them.
+/// Input and output file of a command that changes links, and the device that it uses.
 pub struct LinkFilesRequest {
     /// File that is read.
     pub input: PathBuf,
@@ -41,8 +41,8 @@ pub(crate) struct LinkJob<'a> {
 }
 
 impl<'a> LinkJob<'a> {
-    /// *Collective.* Claims the files, reads this process's part of the links and opens the device. `needs` returns the memory that the
-    /// work `what` needs on a part of the lattice, by name, without the memory for messages.
+    /// *Collective.* Checks that the output can be written and is not the input, reads this process's part of the links, and opens the
+    /// device. `needs` returns the memory that the work `what` needs on a part of the lattice, by name, without the memory for messages.
     pub fn begin(
         files: &'a LinkFilesRequest,
         what: &str,

@@ -9,7 +9,7 @@ use ferrite::hmc::stout::StoutSmearing;
 use serde::Deserialize;
 use std::ops::ControlFlow;
 
-/// Smearing of links with its parameters.
+/// Smearing method of links, with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LinkSmearing {
     /// Stout smearing.

@@ -36,7 +36,7 @@ pub struct LatticeLinks {
 /// Function that work calls between its steps; it requests a stop by returning `Break`.
 pub type GoOn<'a> = &'a mut dyn FnMut() -> ControlFlow<()>;
 
-/// Request for a gradient flow.
+/// Request for a gradient flow: the action, the final flow time and the length of a step.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct FlowRequest {
     /// Name of the action whose gradient the flow follows.
@@ -73,7 +73,7 @@ pub struct QuenchedRequest {
     pub overrelax: u32,
     /// Whether the chain starts from random links, not from unit links; unused if initial links are given.
     pub hot: bool,
-    /// Number of passes over all links that generated the initial links.
+    /// Number of heat-bath passes that generated the initial links with the same seed; 0 for links from elsewhere.
     pub passes: u32,
 }
 
@@ -145,8 +145,8 @@ impl LatticeLinks {
             }
         }
     }
-    /// *Collective.* Returns four means over the whole lattice: plaquettes of all planes, of the spatial and of the temporal planes, and
-    /// link trace.
+    /// *Collective.* Returns `[all, spatial, temporal, trace]`: the mean plaquettes of all planes, of the spatial and of the temporal
+    /// planes, and the mean link trace of the whole lattice.
     ///
     /// # Errors
     /// Failures of the device.
@@ -157,17 +157,17 @@ impl LatticeLinks {
         };
         Ok([found.mean, found.spatial, found.temporal, trace])
     }
-    /// *Collective.* Returns the largest deviation of a link from SU(3) on the whole lattice.
+    /// *Collective.* Returns the largest deviation of a link from SU(3) on the whole lattice: the maximum of ‖U U† − 1‖ and |det U − 1|.
     ///
     /// # Errors
     /// Failures of messages.
     pub fn unitarity(&self, device: Option<&GridDevice>) -> Outcome<f64> {
         let mine = measure::unitarity(&self.gauge).violation;
         let Some(device) = device else { return Ok(mine) };
-        // A maximum would ignore NaN; `worse_residual` keeps it.
+        // `f64::max` would ignore NaN; `worse_residual` keeps it.
         Ok(device.comm().numbers(mine)?.into_iter().fold(mine, solvers::worse_residual))
     }
-    /// *Collective.* Returns plaquette, rectangle, Polyakov loop, energy density and topological charge.
+    /// *Collective.* Returns the means of plaquettes, rectangles and the Polyakov loop, the energy density and the topological charge.
     ///
     /// # Errors
     /// Failures of the device.
@@ -236,8 +236,8 @@ impl LatticeLinks {
             if relaxation.sweeps() >= request.max_sweeps {
                 let (theta, sweeps, tol) = (state.theta, relaxation.sweeps(), request.tol);
                 let why = format!(
-                    "theta is {theta:.3e} after {sweeps} sweeps, requested {tol:e}: increase max_sweeps, or change \
-                     overrelax"
+                    "theta is {theta:.3e} after {sweeps} sweeps, but {tol:e} was requested: increase max_sweeps, or \
+                     change overrelax"
                 );
                 return Err(Failure::failed(why));
             }
@@ -270,7 +270,8 @@ pub fn quenched(
     go_on: GoOn<'_>,
 ) -> Outcome<(HostGauge, Vec<f64>)> {
     if start.is_some_and(|links| links.part != *part) {
-        let why = "the initial links are on another lattice, or distributed differently over the processes";
+        let why = "the initial links are on another lattice, or divided otherwise among the processes: read them for \
+                   this lattice and device";
         return Err(Failure::refused(why));
     }
     let start = match start {

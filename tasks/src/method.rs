@@ -22,7 +22,7 @@ use std::path::PathBuf;
 
 /// Settings of a solve, resolved from its keys.
 pub struct SolveScheme {
-    /// Requested tolerance.
+    /// Requested tolerance: relative true residual at which the solve ends.
     pub tol: f64,
     /// Initial guesses, one for each source; `None` for zero.
     pub guess: Option<Vec<Source>>,
@@ -46,7 +46,7 @@ pub struct SolveScheme {
 }
 
 vocabularies! {
-    /// Values of `outer`, the precision of the solver's true residuals.
+    /// Values of `outer`, the precision of the solution and of the residuals of reliable updates.
     OuterPrecisions: Precision = OUTER_PRECISIONS;
     /// Values of `correction`; `true` for defect correction.
     Corrections: bool = [("reliable", false), ("defect", true)];
@@ -115,7 +115,7 @@ impl SolveScheme {
         let request = Request { schwarz: self.schwarz, multigrid: self.multigrid, ..Request::new(operator) };
         (self.method.check)(&request, cut.local, &cut.grid).map_err(Failure::from)
     }
-    /// Returns the request for the library with these settings.
+    /// Returns the request that the library receives for a solve with these settings.
     pub fn request(&self, operator: Operator, precision: Precision, reconstruction: LinkStorage) -> Request {
         Request {
             method: self.method,
@@ -133,11 +133,11 @@ impl SolveScheme {
             ..Request::new(operator)
         }
     }
-    /// Returns the requested method.
+    /// Returns the method that the input requests.
     pub fn asked(&self) -> &'static Method {
         self.method
     }
-    /// Returns the name of a method in sentences, which depends on the type of fermions.
+    /// Returns the name of the method `taken` in sentences. The name depends on whether the operator is staggered.
     pub fn title(&self, taken: &Method) -> &'static str {
         taken.titles[usize::from(self.positive)]
     }
@@ -145,12 +145,12 @@ impl SolveScheme {
     pub fn is_block(&self) -> bool {
         self.method.is_block
     }
-    /// Returns the name of the correction: `reliable` or `defect`.
+    /// Returns the name of the correction of the iteration: `reliable` (reliable updates) or `defect` (defect correction).
     pub fn correction(&self) -> &'static str {
         self.correction.name()
     }
-    /// Returns the iteration of each entry of a residual history, with the residual. With reliable updates there is an entry for each
-    /// iteration; with defect correction, for each correction. `updates` has the iterations at which true residuals were computed.
+    /// Returns the entries of a residual history, each with its iteration. Reliable updates have an entry for each iteration, and defect
+    /// correction has one for each correction. `updates` has the iterations at which true residuals were computed.
     pub fn iterations_of(&self, history: &[f64], updates: &[usize]) -> Vec<(usize, f64)> {
         let defect = matches!(self.correction, Correction::Defect { .. });
         let corrections = || std::iter::once(0).chain(updates.iter().copied());
@@ -241,7 +241,10 @@ fn guess<T: Fermion>(input: &mut Input, path: &Given<Text>, wanted: Option<&Want
         let fields = source.check::<T>(wanted.lattice)?;
         match (fields.len(), wanted.sources) {
             (there, needed) if there == needed => Ok(fields),
-            (there, needed) => Err(format!("{path}: the file holds {there} fields, but there are {needed} sources")),
+            (there, needed) => Err(format!(
+                "{path}: the file holds {}, but there are {needed} sources: give a field for each source",
+                text::count(there, "field")
+            )),
         }
     };
     fields(path.get()?).map_err(|why| input.wrong(path, why)).ok()

@@ -54,12 +54,12 @@ pub fn of_keys(input: &mut Input, table: &str) -> MultigridParams {
             Some(place) => *place = block.value(),
             None => input.wrong(
                 block,
-                format!("expected at most {MOST_COARSENINGS} extents, one for each level except the coarsest"),
+                format!("at most {MOST_COARSENINGS} aggregates are allowed, one for each level except the coarsest"),
             ),
         }
     }
     if !params.vectors.is_multiple_of(8) {
-        input.wrong(&keys.mg_vectors, "must be a multiple of 8");
+        input.wrong(&keys.mg_vectors, format!("{} is not a multiple of 8", params.vectors));
     }
     params
 }

@@ -33,7 +33,7 @@ impl NamedFiles {
                 }
                 let advice = match what {
                     "configurations" => "; `ferrite spectrum`, `trace`, `eigenvalues` and `measure` take several",
-                    _ => "",
+                    _ => "; name one of them",
                 };
                 return Err(Failure::refused(format!(
                     "{} and {} are both {what}, but {command} reads only one{advice}",

@@ -46,7 +46,7 @@ pub enum SystemKind {
     Shift,
 }
 
-/// Returns the record of solves for the masses or shifts `values`.
+/// Returns the record of solves that differ by the masses or shifts `values`.
 pub fn shifts(request: &Request, report: &ShiftsReport, kind: SystemKind, values: &[f64]) -> records::ShiftsOutcome {
     let system = |(value, outcome): (&f64, &ferrite::solve::ShiftOutcome)| records::SystemOutcome {
         mass: (kind == SystemKind::Mass).then_some(*value),

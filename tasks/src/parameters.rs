@@ -17,7 +17,7 @@ struct NamedTexts {
     wrong: Vec<String>,
 }
 
-/// Returns the name of a key in other languages, with `_` in place of `-`.
+/// Returns the name of a key in other languages: with `_` in place of each `-`.
 pub fn name_of(key: &str) -> String {
     key.replace('-', "_")
 }
@@ -48,7 +48,8 @@ impl NamedTexts {
     fn finish(mut self, definition: &Definition) -> Outcome {
         let all: Vec<String> = definition.all_keys().map(|key| name_of(key.name)).collect();
         for name in self.values.keys().filter(|name| !self.used.contains(*name)) {
-            self.wrong.push(format!("{name}: {} has no such parameter; it has {}", definition.name, all.join(", ")));
+            let (operator, all) = (definition.name, all.join(", "));
+            self.wrong.push(format!("{name}: {operator} has no such parameter; its parameters are {all}"));
         }
         match self.wrong.as_slice() {
             [] => Ok(()),
@@ -137,7 +138,7 @@ impl QuarkKeys for NamedTexts {
     }
     fn needed(&mut self, understood: bool, key: &str, example: &str) {
         if !understood && !self.is_given(key) {
-            self.missing(&format!("{} is missing; for example {example}", name_of(key)));
+            self.missing(&format!("{} is missing; give it, for example {example}", name_of(key)));
         }
     }
     fn stout(&mut self) -> Option<StoutSmearing> {
@@ -150,7 +151,7 @@ impl QuarkKeys for NamedTexts {
     }
 }
 
-/// Returns a quark group with these parameters.
+/// Returns the quark group that has the parameters `values`.
 ///
 /// # Errors
 /// Everything that is wrong with the parameters.
@@ -176,13 +177,13 @@ fn definition(name: &str) -> Outcome<&'static Definition> {
 
 /// Operator, with a record of its parameters under the names of its definition.
 pub struct NamedOperator {
-    /// Operator with these parameters.
+    /// Operator with the values of its parameters.
     pub operator: Operator,
-    /// Parameters by name, with those of all operators, such as the mass.
+    /// Parameters by name, including those that all operators have, such as the mass.
     pub parameters: Map<String, Value>,
 }
 
-/// Returns the operator called `name` with these parameters.
+/// Returns the operator called `name` with the parameters `values`.
 ///
 /// # Errors
 /// Everything that is wrong with the parameters.
@@ -233,7 +234,8 @@ mod tests {
             lines.iter().any(|line| line.starts_with("bc_time = open: expected antiperiodic or periodic")),
             "{why}"
         );
-        assert!(lines.iter().any(|line| line.starts_with("csw: wilson has no such parameter; it has mass,")), "{why}");
+        let other = "csw: wilson has no such parameter; its parameters are mass,";
+        assert!(lines.iter().any(|line| line.starts_with(other)), "{why}");
         let why = operator("overlap", BTreeMap::new()).err().unwrap().message;
         assert!(why.starts_with("'overlap' is not an operator: choose one of wilson, clover"), "{why}");
         let why = quarks(FermionKind::Wilson, texts(&[("operator", "asqtad")])).err().unwrap().message;

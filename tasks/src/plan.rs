@@ -53,7 +53,7 @@ pub(crate) struct FieldKeys {
     reconstruct: Given<AnyWord>,
 }
 
-/// Keys of several masses or shifts of a staggered operator.
+/// Keys for several masses or shifts of a staggered operator.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct SystemKeys {
@@ -132,7 +132,7 @@ impl Systems {
     }
 }
 
-/// Lattice, sources and precision, on which the settings of a solver depend.
+/// Properties of a solve on which the default settings of its solver depend: lattice, sources and precision.
 pub struct Wanted {
     /// The whole lattice.
     pub lattice: Lattice,
@@ -160,7 +160,7 @@ pub struct FermionPlan {
     parameters: Map<String, Value>,
     /// Systems to solve.
     pub systems: Systems,
-    /// Strategy for several systems.
+    /// Strategy for several masses or shifts.
     pub strategy: ShiftStrategy,
     /// Sources of the right-hand sides.
     pub sources: Vec<Source>,
@@ -214,7 +214,7 @@ impl FermionPlan {
         let (precision, reconstruction) = formats(input, definition);
         let fields = sources.as_ref().map_or(1, Vec::len);
         let components = if staggered { ColourVector::COMPONENTS } else { Spinor::COMPONENTS };
-        // Several systems give the solutions an axis of their own, even if there is only one mass or shift.
+        // A list of masses or shifts gives the solutions an axis of their own, even if the list has one element.
         let count = systems.as_ref().and_then(|(_, systems)| systems.count());
         let stack = count.map_or_else(|| Stack::of_sources(fields, components), |count| Stack::Several(count * fields));
         let output = output(input, &keys.output, stack);
@@ -246,11 +246,13 @@ impl FermionPlan {
     pub fn is_multishift(&self) -> bool {
         self.systems.count().is_some() && self.strategy == ShiftStrategy::MultiShift
     }
-    /// Returns the requested link storage; before the links are read, the storage that needs most memory if none is requested.
+    /// Returns the requested link storage. Without a request, returns 18 reals, the storage that needs most memory, because the choice
+    /// depends on links that have not been read yet.
     pub fn largest_storage(&self) -> LinkStorage {
         self.reconstruction.unwrap_or(LinkStorage::FULL)
     }
-    /// Returns the peak memory of a command on a process's part of the lattice, including smearing of the links, which comes first.
+    /// Returns the peak memory of a command on a process's part of the lattice. The links are smeared before the memory `others` is
+    /// allocated.
     pub fn with_smearing(&self, cut: Cut, others: Needs) -> Needs {
         stout::with_smearing(self.stout, Part::new(cut.local, &cut.grid), cut.local.volume(), others)
     }
@@ -323,7 +325,7 @@ pub fn gauge_header(input: &mut Input, gauge: &Given<Text>, read: &Reading) -> O
     let header = inspect(path, &read.options).map_err(|error| describe(&error, read.by));
     let header = header.and_then(|header| match header.values_per_site() {
         36 => require_even(path.as_ref(), header.lattice).map(|()| header),
-        n => Err(format!("{path}: the file holds {n} numbers per site, but a gauge field has 36")),
+        n => Err(format!("{path}: the file holds {n} numbers per site, but a gauge field has 36: name another file")),
     });
     header.map_err(|why| input.wrong(gauge, why)).ok()
 }
@@ -360,7 +362,7 @@ pub fn definition(input: &mut Input) -> Option<&'static Definition> {
     chosen.or_else(|| (!input.was_given("operator")).then_some(&WILSON))
 }
 
-/// Returns the places of keys that apply to other operators than the chosen one, with a message for each.
+/// Returns the places of keys that the operator `chosen` does not have but other operators do, with a message for each.
 pub fn foreign_keys(input: &mut Input, chosen: &Definition) -> Vec<(ValuePlace, String)> {
     let of_others =
         OPERATORS.iter().flat_map(|definition| definition.all_keys()).filter(|key| !chosen.has_key(key.name));
@@ -374,7 +376,7 @@ pub fn foreign_keys(input: &mut Input, chosen: &Definition) -> Vec<(ValuePlace, 
     given.map(|(place, owners)| (place, belongs(owners))).collect()
 }
 
-/// Adds keys that apply to other operators than the chosen one to the mistakes of the input.
+/// Reports keys that the operator `chosen` does not have but other operators do, as mistakes of the input.
 pub fn refuse_foreign_keys(input: &mut Input, chosen: &Definition) {
     for (setting, why) in foreign_keys(input, chosen) {
         input.wrong(&setting, why);
@@ -391,8 +393,8 @@ pub fn staggered_names() -> String {
 fn formats(input: &mut Input, definition: Option<&Definition>) -> (Precision, Option<LinkStorage>) {
     let keys: FieldKeys = input.read("");
     let Some(definition) = definition.filter(|definition| definition.kind == FermionKind::Staggered) else {
-        // The iteration around a multigrid cycle takes little of the time and gains nothing from double precision. Methods that may use
-        // BiCGstab have the usual default.
+        // The iteration around a multigrid cycle takes little of the time and gains nothing from double precision. Methods that may
+        // continue with BiCGstab keep the usual default.
         let multigrid = input.get("solver").is_some_and(|solver| solver.text() == "multigrid");
         let usual = if multigrid { Precision::Single } else { Precision::default() };
         let precision = input.meaning(&keys.precision, &PRECISIONS).unwrap_or(usual);
@@ -451,7 +453,8 @@ fn link_files(
             if let (Some(fat), Some(long)) = (&header, &other)
                 && fat.lattice != long.lattice
             {
-                let why = format!("fat links are on {}, but long links on {}", fat.lattice, long.lattice);
+                let [fat, long] = [fat.lattice, long.lattice];
+                let why = format!("fat links are on {fat}, but long links on {long}; give links of one lattice");
                 input.conflict("long", "fat", &why);
             }
             (Some(LinkFiles::Improved(fat, long)), header)
@@ -558,7 +561,7 @@ pub fn sources<T: Fermion>(input: &mut Input, lattice: Option<Lattice>) -> Optio
     };
     let several = number.value();
     if input.was_given("sources") && several.is_none() {
-        // An invalid `sources` was already reported.
+        // An invalid value of `sources` was already reported.
         return None;
     }
     if given.len() > 1 && several.is_some() {

@@ -12,8 +12,7 @@ use ferrite::halo::Exchanges;
 use ferrite_records::links::PlaquetteRecord;
 use std::path::Path;
 
-/// *Collective.* Measures plaquettes, link trace and unitarity on the device. If an extent of the lattice is odd, the host measures them
-/// instead.
+/// *Collective.* Measures plaquettes, link trace and unitarity on the device, or in host memory if an extent of the lattice is odd.
 ///
 /// # Errors
 /// A file that cannot be read, too little memory, and failures of the device.

@@ -69,12 +69,12 @@ impl Profile {
     }
 }
 
-/// Returns the total seconds in kernels.
+/// Returns the total time of the kernels in seconds.
 pub fn inside(kernels: &[KernelTime]) -> f64 {
     kernels.iter().map(|kernel| kernel.seconds).sum()
 }
 
-/// Returns the record of kernel times, with their fraction of `of` seconds.
+/// Returns the record of kernel times. Their share is relative to `of` seconds.
 pub fn record(kernels: &[KernelTime], of: f64) -> records::KernelTimesRecord {
     let seconds = inside(kernels);
     let one =

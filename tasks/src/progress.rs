@@ -21,14 +21,14 @@ impl Progress {
     pub fn new(session: &Session, work: ProgressLine, steps: u64) -> Self {
         Progress { session: session.clone(), work, steps: steps.max(1), begin: Instant::now() }
     }
-    /// Reports that `done` of the steps are done, if the observer wants to receive it. `describe` adds keys to the line, and returns a text
-    /// for people.
+    /// Reports that `done` steps are complete, unless the observer ignores ordinary steps. `describe` adds keys to the line, and returns a
+    /// text for people.
     pub fn at(&self, done: u64, describe: impl FnOnce(&mut ProgressLine) -> String) {
         if self.session.observer().wants() {
             self.reached(done, describe);
         }
     }
-    /// Reports an important step in any case; otherwise like [`Progress::at`].
+    /// Reports an important step, which the observer always receives. Otherwise works as [`Progress::at`].
     pub fn reached(&self, done: u64, describe: impl FnOnce(&mut ProgressLine) -> String) {
         let mut line = self.work.clone();
         let text = describe(&mut line);
@@ -95,7 +95,8 @@ struct WorkPart {
 }
 
 impl Watch {
-    /// Observes a solve with tolerance `tol`. `work` has its name and the keys of each line, as in [`Progress::new`].
+    /// Creates the observer of a solve with the tolerance `tol`. `work` has the name of the solve and the keys of each line, as in
+    /// [`Progress::new`].
     pub fn new(tol: f64, work: ProgressLine, session: &Session) -> Self {
         let steps = (-tol.log10().min(0.0) * STEPS).ceil() as u64;
         let progress = Progress::new(session, work, steps);
@@ -165,7 +166,7 @@ impl Observer for Watch {
             }
             self.progress.part(&part.name, step.done, part.begin);
         }
-        // Steps are long, so processes exchange stop requests after each of them.
+        // A step takes long, so the processes exchange their requests to stop after each step.
         self.progress.session.flow()
     }
 }

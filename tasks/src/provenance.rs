@@ -24,8 +24,8 @@ pub fn target() -> String {
     format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS)
 }
 
-/// Logs the program and its devices once: on one line, and with `-v` also the command, the input, the features and a line for each device.
-/// `why` is the reason why a GPU of the machine is not used; it is also printed on a terminal.
+/// Logs the program and its devices once. The message has one line; with `-v` it also has the command, the input, the features and a line
+/// for each device. `why` is the reason why a GPU of the machine is not used; it is also printed on a terminal.
 pub fn note(input: &[String], places: &[String], why: Option<&str>) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -57,21 +57,22 @@ pub struct QuenchedRun {
     pub first_sweep: u32,
     /// Number of sweeps at the beginning that are neither averaged nor written.
     pub thermalise: u32,
-    /// Number of sweeps after those of `thermalise`.
+    /// Number of averaged sweeps, which follow the sweeps of `thermalise`.
     pub sweeps: u32,
-    /// Number of sweeps from one written configuration to the next; `None` to write only the last one, under the name as given.
+    /// Number of sweeps from one written configuration to the next. If `None`, only the last configuration is written, under the name as
+    /// given.
     pub every: Option<u32>,
     /// Links from which the run starts.
     pub start: QuenchedStart,
     /// Files of the configurations.
     pub target: QuenchedTarget,
-    /// Whether messages name settings as flags or as keys.
+    /// Form in which messages name settings: as flags or as keys.
     pub by: ReadBy,
 }
 
 /// Output files of a quenched run.
 pub struct QuenchedTarget {
-    /// Name of the last configuration, or of all of them without the sweep numbers.
+    /// Path of the last configuration; if several are written, their paths have the number of the sweep in addition.
     pub path: PathBuf,
     /// Format of the files.
     pub format: &'static FileFormat,
@@ -144,7 +145,7 @@ impl QuenchedRun {
                 let other = lattice_of(path, &read, comm)?;
                 if other != lattice {
                     let given = self.by.spelled("lattice", "");
-                    let why = format!("the initial links are on {other}, but {given} has {lattice}");
+                    let why = format!("the initial links are on {other}, but {given} has {lattice}: give {other}");
                     return Err(Failure::refused(why).shared());
                 }
                 Some(read_gauge(path, &read, layout, comm)?)
@@ -200,7 +201,9 @@ impl QuenchedRun {
         let QuenchedRun { first_sweep: first, thermalise, sweeps, by, .. } = *self;
         let numbered = [thermalise, sweeps].iter().try_fold(first, |sum, n| sum.checked_add(*n));
         let Some(last) = numbered else {
-            let why = "the number of the last sweep does not fit into 32 bits: start with another seed";
+            let last = [first, thermalise, sweeps].map(u64::from).iter().sum::<u64>();
+            let most = u32::MAX;
+            let why = format!("the last sweep has number {last}, but numbers end at {most}: start with another seed");
             return Err(Failure::refused(why).shared());
         };
         let numbers = first.saturating_add(1)..=last;
@@ -278,7 +281,7 @@ impl QuenchedRun {
         // An interrupted run writes its last sweep with the sweep number, unless that file was just written.
         let numbered = interrupted || self.every.is_some();
         if interrupted && last == first {
-            // No sweep was made, so the links are the initial ones and are not written.
+            // If no sweep was made, the links are the initial ones and are not written.
         } else if !numbered {
             files.push(self.write(&generator, None, layout, session)?);
         } else if files.last() != Some(&self.target.numbered(last)) {

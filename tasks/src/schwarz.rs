@@ -17,7 +17,7 @@ vocabularies! {
     Precisions: Precision = PRECISIONS;
 }
 
-/// Number of sites by which domains overlap, as typed.
+/// Number of sites by which the domains of GCR-DD overlap, as typed.
 #[derive(Debug)]
 pub struct Overlap;
 impl Parsed for Overlap {

@@ -29,12 +29,12 @@ impl Session {
     pub(crate) fn observer(&self) -> &dyn TaskObserver {
         &*self.observer
     }
-    /// Announces that the task polls [`is_stopped`](Self::is_stopped) from now on.
+    /// Announces to the observer that the task polls [`is_stopped`](Self::is_stopped) from now on.
     pub fn listen(&self) {
         self.observer.listen();
     }
-    /// *Collective.* Returns whether the observer of any process requests a stop; the result is the same on all processes. `event` numbers
-    /// the calls: several processes exchange their requests only at every 16th event.
+    /// *Collective.* Returns whether the observer of any process requests a stop; the result is the same on all processes. `event` is the
+    /// number of the call: several processes exchange their requests only if it is a multiple of 16.
     pub fn is_stopped(&self, event: usize) -> bool {
         let own = self.observer.stop().map_or(0, Code::number);
         let code = match self.comm.size() {
@@ -48,22 +48,23 @@ impl Session {
         }
         code != 0
     }
-    /// *Collective.* Returns whether work with long steps should continue; called after each step.
+    /// *Collective.* Returns whether work with long steps should continue. Such work calls this function after each step.
     pub fn flow(&self) -> ControlFlow<()> {
         if self.is_stopped(0) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
-    /// Returns the exit code of work that was stopped: that on which the processes agreed, or that of Ctrl-C after a time limit.
+    /// Returns the exit code of work that was stopped: the one on which the processes agreed. If no signal was received, as after a time
+    /// limit, returns [`Code::Interrupted`].
     pub fn stop_code(&self) -> Code {
         match self.stop.load(Ordering::Relaxed) {
             0 => Code::Interrupted,
             number => Code::from_number(number),
         }
     }
-    /// Returns the failure of work that was stopped on all processes.
+    /// Returns a failure with the message `why`, for work that was stopped on all processes.
     pub fn stopped(&self, why: impl Display) -> Failure {
         Failure::new(self.stop_code(), why).shared()
     }
-    /// Returns the failure of work that was stopped without a result.
+    /// Returns a failure for work called `work` that was stopped without a result.
     pub fn stopped_during(&self, work: &str) -> Failure {
         self.stopped(format!("interrupted during the {work}"))
     }

@@ -12,7 +12,7 @@ use ferrite_records::links::{BeforeAndAfter, SmearRecord, SmearedLoops};
 pub struct SmearRequest {
     /// Files and device.
     pub files: LinkFilesRequest,
-    /// Smearing with its parameters.
+    /// Smearing method and its parameters.
     pub smearing: LinkSmearing,
 }
 

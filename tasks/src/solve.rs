@@ -52,7 +52,7 @@ pub(crate) struct OutputKeys {
 }
 
 impl Solve {
-    /// Reads an input, which `what` names. Fails with a list of all mistakes.
+    /// Converts an input to a solve. Fails with a list of all mistakes; `what` names the input in the message.
     pub fn of(input: &mut Input, what: &str) -> Outcome<Self> {
         let device = DeviceChoice::of(input);
         let plan = FermionPlan::for_solve(input);
@@ -85,19 +85,20 @@ impl Solve {
         let (keep_unconverged, profile) = (keys.keep_unconverged.is_on(), keys.profile.is_on());
         Ok(Solve { plan, device, scheme, keep_unconverged, profile, save_source, plot })
     }
-    /// Returns the request for the library. `operator` is the operator on links that have been read.
+    /// Returns the request that the library receives. `operator` is the operator on links that have been read, and `storage` their storage.
     pub fn request(&self, operator: Operator, storage: LinkStorage) -> Request {
         self.scheme.request(operator, self.plan.precision, storage)
     }
-    /// Returns the partition `cut` if the method allows it.
+    /// Returns the partition `cut`. Fails if the method does not support it.
     pub fn possible(&self, cut: Cut) -> Outcome<Cut> {
         self.scheme.check(self.plan.operator.clone(), cut).map(|()| cut)
     }
-    /// Returns the peak device memory, by name, for `nrhs` right-hand sides together, before the links are read.
+    /// Returns the peak device memory, by name, of a solve for `nrhs` right-hand sides at a time. The links need not have been read.
     pub fn memory(&self, cut: Cut, nrhs: usize) -> Needs {
         self.memory_with(cut, nrhs, false)
     }
-    /// Returns the peak device memory as [`memory`](Self::memory). With `has_setup`, multigrid runs from the start with an existing setup.
+    /// Returns the peak device memory as [`memory`](Self::memory) does. If `has_setup` is true, multigrid is the method and its setup
+    /// exists already.
     pub fn memory_with(&self, cut: Cut, nrhs: usize, has_setup: bool) -> Needs {
         let mut request = self.request(self.plan.operator.clone(), self.plan.largest_storage());
         if has_setup {
@@ -114,9 +115,11 @@ impl Solve {
             (Some(path), Some(&operator), HostLinks::Gauge(file)) => {
                 if links.storage.temporal {
                     let by = self.plan.read.by;
-                    let [setup, storage] = ["setup", "reconstruct"].map(|key| by.spelled(key, ""));
+                    let setup = by.spelled("setup", "");
+                    let storage = by.spelled("reconstruct", name_of(&RECONSTRUCTIONS, links.storage));
                     let why = format!(
-                        "{setup} stores vectors in the gauge of the links: choose a value of {storage} without t"
+                        "{setup} stores near-null vectors in the gauge of the file, but {storage} selects temporal \
+                         gauge: choose a value without t"
                     );
                     return Err(Failure::refused(why).shared());
                 }
@@ -129,7 +132,7 @@ impl Solve {
         }
         Ok(ReadySolve { configuration, request, setup })
     }
-    /// *Collective.* Solves for these sources in batches.
+    /// *Collective.* Solves for the sources `sources` in batches.
     pub fn solve<F: Fermion>(
         &self,
         device: &Device,
@@ -160,7 +163,7 @@ impl Solve {
     }
 }
 
-/// Links of a solve on a device, with its request.
+/// Solve that is ready to run: its links on a device, and its request.
 pub struct ReadySolve<'l> {
     /// Links on the device, in every format used so far.
     pub configuration: Configuration<'l>,
@@ -198,7 +201,7 @@ pub struct Ended<F> {
 }
 
 impl<F: Fermion> Ended<F> {
-    /// Converts the result of a solve. A solve that gave up has an end; one that could not begin has a failure.
+    /// Converts the result of a solve. Returns the best iterates if the solver gave up, and a failure if it could not begin.
     pub fn of(result: Solved<F>) -> Outcome<Self> {
         match result {
             Ok((solutions, report)) => Ok(Ended { solutions, report, error: None }),
@@ -218,7 +221,7 @@ pub fn note_storage(planned: LinkStorage, used: LinkStorage) {
     }
 }
 
-/// Logs after a solve that links were not stored as planned, unless an escalation has reported it.
+/// Logs after a solve that links were not stored as planned, unless a precision escalation has reported the change.
 pub fn note_storage_of(planned: LinkStorage, report: &Report) {
     if report.escalations.is_empty() {
         note_storage(planned, report.reconstruction);
@@ -244,7 +247,7 @@ pub fn good_enough(why: &Unsolved) -> String {
     format!("the solver stopped early, but the true residual in double precision is within the tolerance: {why}")
 }
 
-/// Warns of precision escalations, and logs changes of the method and a solver that gave up with a sufficient solution.
+/// Warns of precision escalations. Logs changes of the method, and a solver that gave up although its solution satisfies the tolerance.
 pub fn announce(report: &Report) {
     for escalation in &report.escalations {
         warn!(
@@ -270,7 +273,7 @@ pub fn advice(report: &Report, error: &Unsolved) -> String {
     names::advice(report, error, |name| format!("--solver {name}"), "a larger --max-iterations")
 }
 
-/// Returns the largest true residual; NaN if any is NaN.
+/// Returns the largest true residual of all right-hand sides; NaN if any of them is NaN.
 pub fn worst(report: &Report) -> f64 {
     solvers::worst_residual(&report.true_residual)
 }

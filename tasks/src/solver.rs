@@ -48,11 +48,11 @@ pub struct SolverSettings {
     pub solver: Option<String>,
     /// Name of the precision of the iteration.
     pub precision: Option<String>,
-    /// Name of the precision of the solver's true residuals.
+    /// Name of the precision of the solution and of the residuals of reliable updates.
     pub outer: Option<String>,
-    /// Name of the link storage: the number of reals stored per link.
+    /// Name of the link storage, such as `12`: the number of reals stored for each link.
     pub reconstruct: Option<String>,
-    /// Requested residual ‖b − M x‖ / ‖b‖, above 0 and below 1.
+    /// Requested tolerance ‖b − M x‖ / ‖b‖, above 0 and below 1.
     pub tol: Option<f64>,
     /// Maximum number of iterations.
     pub max_iterations: Option<usize>,
@@ -104,7 +104,7 @@ fn choice<T: Copy>(key: &str, name: Option<&String>, choices: &[(&'static str, T
 }
 
 impl SolverSettings {
-    /// Returns the request for a solve with an operator.
+    /// Returns the request for a solve with the operator `operator`.
     ///
     /// # Errors
     /// The first setting whose value is out of range or unknown.

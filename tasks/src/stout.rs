@@ -62,7 +62,7 @@ pub fn record(StoutSmearing { rho, levels, spatial }: StoutSmearing) -> Stout {
     Stout { rho, levels, spatial }
 }
 
-/// Describes the smearing for people: `2 levels of stout links in space, rho = 0.1`.
+/// Describes stout smearing for people, for example `2 levels of stout links in space, rho = 0.1`.
 pub fn sentence(smearing: StoutSmearing) -> String {
     let StoutSmearing { rho, levels, spatial } = smearing;
     let place = if spatial { " in space" } else { "" };
@@ -80,8 +80,8 @@ fn needs(part: Part, sites: usize) -> Needs {
     needs
 }
 
-/// Returns the peak memory of a command whose operator may have stout links. Smearing comes before all other allocations, so only memory
-/// beyond `others` is added.
+/// Returns the peak memory of a command whose operator may have stout links. The links are smeared before the memory `others` is allocated,
+/// so only the excess of smearing over `others` is added.
 pub fn with_smearing(smearing: Option<StoutSmearing>, part: Part, sites: usize, others: Needs) -> Needs {
     let sum = |needs: &Needs| needs.iter().map(|(_, bytes)| bytes).sum::<usize>();
     let more = smearing.map_or(0, |_| sum(&needs(part, sites)).saturating_sub(sum(&others)));
@@ -89,7 +89,8 @@ pub fn with_smearing(smearing: Option<StoutSmearing>, part: Part, sites: usize, 
     others.into_iter().chain(more).collect()
 }
 
-/// *Collective.* Smears links in host memory on the device, and returns their plaquettes. A stop takes effect after a smearing step.
+/// *Collective.* Smears links in host memory with the help of the device. Returns the plaquettes of the smeared links. A requested stop
+/// takes effect after a smearing step.
 pub fn smear(
     smearing: StoutSmearing,
     gauge: &mut HostGauge,

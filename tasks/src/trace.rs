@@ -90,21 +90,22 @@ impl NoiseSolve {
         let kind = plan::definition(&mut input.clone()).map(|definition| definition.kind);
         let staggered = kind == Some(FermionKind::Staggered);
         if staggered && noise.dilution.spin {
-            input.missing(format!("{}: staggered fields have no spin: remove it", input.spelled("dilute", "spin")));
+            input.missing(format!("{}: staggered fields have no spin; remove spin", input.spelled("dilute", "spin")));
         }
-        // Mistakes in the file are reported with those of the solve.
+        // A mistake in the file is not reported here, but together with the mistakes of the solve.
         let parts = match configuration_header(&mut input.clone(), &read).map(|header| header.lattice) {
             None => 1,
             Some(lattice) if staggered => noise.dilution.parts::<ColourVector>(lattice),
             Some(lattice) => noise.dilution.parts::<Spinor>(lattice),
         };
-        // The number of sources affects the choice of the solver; the noise vectors themselves are made later.
+        // The number of sources affects the choice of the solver. The sources are placeholders for the noise vectors, which are made during
+        // the measurement.
         let count = (parts * noise.vectors as usize).min(4096);
         input.put("source", &["random:1".into()], "--seed");
         input.put("sources", &[count.to_string()], "--noise");
         let solve = Solve::of(input, "the command line")?;
-        if solve.plan.reconstruction.is_some_and(|storage| storage.temporal) {
-            let reconstruct = input.spelled("reconstruct", "");
+        if let Some(storage) = solve.plan.reconstruction.filter(|storage| storage.temporal) {
+            let reconstruct = input.spelled("reconstruct", plan::name_of(&plan::RECONSTRUCTIONS, storage));
             let why = format!(
                 "{reconstruct}: links in temporal gauge are available for solve and bench only; use 18, 12 or 8"
             );
@@ -115,8 +116,8 @@ impl NoiseSolve {
 }
 
 impl TraceRequest {
-    /// *Collective.* Reads the headers of the configurations. `add` puts the keys of a solve into the input. Lines are written to the file
-    /// `output`, from which the same request resumes.
+    /// *Collective.* Creates the request for the configurations, and reads the header of each. `add` adds the keys of a solve to the input.
+    /// Lines are written to the file `output`, from which the same request resumes.
     ///
     /// # Errors
     /// All mistakes of the input on the first configuration that has any.
@@ -136,8 +137,9 @@ impl TraceRequest {
         let solves = session.comm.agree(files.into_iter().map(solve).collect::<Outcome<Vec<_>>>())?;
         Ok(TraceRequest { noise, physics, solves, output })
     }
-    /// *Collective.* Measures the traces. Calls `each` for each configuration with its line and with a text on operator and lattice.
-    /// Returns the lines of all configurations and how the measurement ended: lines before a failure are kept.
+    /// *Collective.* Measures the traces. Calls `each` for each configuration with its line and with a text that names the operator and the
+    /// lattice. Returns the lines of all configurations. If a measurement fails after the first line, returns the lines so far together
+    /// with the failure.
     ///
     /// # Errors
     /// Whatever is found wrong before the first configuration is measured, and failures of the first one.

@@ -100,7 +100,7 @@ pub struct KernelFlags {
     /// Lattice extents [default: 32,32,32,32 on a GPU, 16,16,16,16 on a CPU]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     pub lattice: Option<Lattice>,
-    /// Precisions and reconstructions.
+    /// Precisions of the fields and storages of the links to time.
     #[command(flatten)]
     pub formats: FormatFlags,
     /// Number of right-hand sides in one call
@@ -115,7 +115,7 @@ pub const NO_SUCH_KERNELS: &str = "no kernel exists in the formats of --precisio
                                    long links of asqtad and HISQ, 13h and 9h for such links in single precision, and \
                                    fp16 for Wilson fermions";
 
-/// Returns whether a kernel exists for any pair of these precisions and link storages.
+/// Returns whether the operator has a kernel in any pair of a precision from `precisions` and a storage from `reconstructions`.
 pub fn exist(definition: &Definition, precisions: &[Precision], reconstructions: &[LinkStorage]) -> bool {
     precisions.iter().any(|&p| reconstructions.iter().any(|&r| definition.exists(p, r)))
 }

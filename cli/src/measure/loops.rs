@@ -53,7 +53,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl LoopFlags {
-    /// Returns the requested Wilson loops; `None` without `--loops`. Fails if the other flags are given without it.
+    /// Returns the requested Wilson loops; `None` without `--loops`. Fails if flags that need `--loops` are given without it.
     pub fn request(&self) -> Outcome<Option<LoopRequest>> {
         let refused = |why: &str| Err(Failure::refused(why));
         let Some([distance, time]) = self.loops else {

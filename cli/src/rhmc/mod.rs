@@ -34,7 +34,7 @@ pub struct RhmcArguments {
     /// Resume the run in the folder of --out
     #[arg(long)]
     resume: bool,
-    /// Resume after trajectory N instead of the last one, from its saved configuration; later files are moved to a folder
+    /// Resume after trajectory N, whose configuration was saved, instead of the last one; later files are moved to a folder
     /// before.K
     #[arg(long, value_name = "N")]
     resume_from: Option<u32>,

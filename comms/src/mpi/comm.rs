@@ -72,7 +72,9 @@ impl Comm {
         })?;
         // SAFETY: as above.
         if found != 0 && unsafe { *tag_limit } < c_int::from(u16::MAX) {
-            let message = "the MPI library provides fewer than the 65536 message tags that Ferrite needs".to_string();
+            let message = "the MPI library provides fewer than the 65536 message tags that Ferrite needs; use another \
+                           MPI library"
+                .to_string();
             return Err(CommError::Transport { operation: "MPI_Comm_get_attr", message });
         }
         Self::duplicate_of(comm, Arc::default())
@@ -268,7 +270,10 @@ impl Comm {
         if count.checked_mul(self.size) == Some(room) {
             return Ok(());
         }
-        let message = format!("{count} numbers for each of {} ranks do not fill a buffer of {room} numbers", self.size);
+        let message = format!(
+            "{count} numbers from each of {0} ranks do not fit a buffer of {room} numbers; give {count} x {0}",
+            self.size
+        );
         Err(CommError::Transport { operation, message })
     }
 }

@@ -33,8 +33,8 @@ impl Mpi {
     }
 
     /// Ends the use of MPI that [`join`](Mpi::join) began. Later calls from this thread return errors, and transfers
-    /// that are dropped later do not call MPI. This does nothing on the thread of [`run`](Mpi::run), which ends MPI
-    /// itself.
+    /// that are dropped later do not call MPI. On the thread of [`run`](Mpi::run), which ends MPI itself, this function
+    /// does nothing.
     pub fn leave(self) {
         library::leave();
     }

@@ -76,7 +76,9 @@ pub(super) fn initialise() -> Result<&'static str, CommError> {
     // SAFETY: may be called at any time.
     check("MPI_Initialized", unsafe { ffi::MPI_Initialized(&mut done) })?;
     if done != 0 {
-        let message = "MPI has already been initialised in this process, which is possible only once".to_string();
+        let message = "MPI has already been initialised in this process, which is possible only once: remove the other \
+                       initialisation"
+            .to_string();
         return Err(CommError::Transport { operation: OPERATION, message });
     }
     let mut level = 0;
@@ -95,7 +97,8 @@ pub(super) fn initialise() -> Result<&'static str, CommError> {
         return Ok(name);
     }
     finalise()?;
-    let message = format!("the MPI library provides {SINGLE}, but Ferrite needs MPI_THREAD_FUNNELED");
+    let message =
+        format!("the MPI library provides {SINGLE}, but Ferrite needs MPI_THREAD_FUNNELED; use another MPI library");
     Err(CommError::Transport { operation: OPERATION, message })
 }
 
@@ -120,7 +123,7 @@ pub(super) fn join() -> Result<&'static str, CommError> {
     const OPERATION: &str = "joining a communicator";
     let refused = |message: String| Err(CommError::Transport { operation: OPERATION, message });
     if USABLE.get() != Usable::No {
-        return refused("this thread has already joined MPI".into());
+        return refused("this thread already uses MPI; join a communicator once in each thread".into());
     }
     let (mut begun, mut ended, mut level) = (0, 0, 0);
     // SAFETY: these two may be called at any time.
@@ -130,12 +133,13 @@ pub(super) fn join() -> Result<&'static str, CommError> {
     }
     if begun == 0 {
         return refused(format!(
-            "{} is not initialised: the communicator was made with another MPI library",
+            "{} is not initialised, so the communicator belongs to another MPI library; build Ferrite with the \
+             library of the communicator",
             version()
         ));
     }
     if ended != 0 {
-        return refused("MPI has been finalised in this process".into());
+        return refused("MPI has been finalised in this process; join the communicator earlier".into());
     }
     // SAFETY: between start and end of MPI.
     check("MPI_Query_thread", unsafe { ffi::MPI_Query_thread(&mut level) })?;
@@ -144,7 +148,9 @@ pub(super) fn join() -> Result<&'static str, CommError> {
             USABLE.set(Usable::Joined);
             Ok(name)
         }
-        name => refused(format!("MPI was initialised with {name}, but Ferrite needs MPI_THREAD_SERIALIZED")),
+        name => refused(format!(
+            "MPI was initialised with {name}; initialise it with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE"
+        )),
     }
 }
 
@@ -229,13 +235,13 @@ impl Bytes {
         if length <= largest {
             return Ok(Self { count: length as c_int, datatype: byte, made: false });
         }
-        // The type has two parts: blocks of half the largest count, and the rest. The number of blocks stays in range
-        // up to 2^60 bytes.
+        // The derived type has two parts: blocks of half the largest count, and the remaining bytes. The number of
+        // blocks is in the range of a count for up to 2^60 bytes.
         let block = largest.div_ceil(2);
         let (blocks, rest) = (length / block, length % block);
         let blocks = c_int::try_from(blocks).map_err(|_| CommError::Transport {
             operation: "MPI_Type_contiguous",
-            message: format!("{length} bytes are too many for one message"),
+            message: format!("a message of {length} bytes is too long; send it in parts"),
         })?;
         let new = || -> Result<_, CommError> {
             let mut made = [byte; 2];

@@ -151,8 +151,9 @@ impl Mpi {
         self.job.thread_level
     }
 
-    /// Returns whether the library reports that it sends from and receives into memory of CUDA devices. (Open MPI and
-    /// other libraries have the function `MPIX_Query_cuda_support` for this; false for a library without it.)
+    /// Returns whether the library reports that it can send from and receive into memory of CUDA devices. The function
+    /// `MPIX_Query_cuda_support` of the library makes this report; the result is false if the library lacks the
+    /// function.
     pub fn is_cuda_aware(&self) -> bool {
         library::cuda_support()
     }
@@ -208,7 +209,10 @@ impl Mpi {
         match lengths.iter().position(|l| *l != lengths[0]) {
             None => Ok(()),
             Some(rank) => {
-                let message = format!("rank 0 gives {} numbers, but rank {rank} gives {}", lengths[0], lengths[rank]);
+                let message = format!(
+                    "rank 0 gives {} numbers, but rank {rank} gives {}; all ranks must give equally many",
+                    lengths[0], lengths[rank]
+                );
                 Err(CommError::Transport { operation: "a sum or maximum", message })
             }
         }
@@ -344,7 +348,11 @@ impl Communicator for Mpi {
         }
         // This rank forwards the rest to other ranks before it returns its error.
         self.broadcast_rest(root, &head, &mut vec![0; sent])?;
-        let message = format!("rank {root} gives {sent} bytes, but rank {} expects {}", self.rank(), bytes.len());
+        let message = format!(
+            "rank {root} gives {sent} bytes, but rank {} expects {}; all ranks must give the same length",
+            self.rank(),
+            bytes.len()
+        );
         Err(CommError::Transport { operation: "broadcast", message })
     }
 

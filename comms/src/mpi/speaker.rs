@@ -53,7 +53,7 @@ impl Speaker {
     /// Returns true for the first rank of the host that calls this function, and for any thread that may not call MPI.
     pub(super) fn claim(&self) -> bool {
         if usable(0).is_err() {
-            // This is another thread than MPI's own, or MPI has ended and the memory is gone.
+            // The calling thread may not call MPI, or MPI has ended and has freed the memory.
             return true;
         }
         // SAFETY: mapped and aligned, see `new`; all ranks use it as an atomic number only.

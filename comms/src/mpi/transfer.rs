@@ -63,7 +63,9 @@ impl<B: Buffer> MpiMessage<B> {
         let (address, length) = memory(unsafe { self.buffer.as_mut() }, sends);
         if !self.channel.is_for(address, length) {
             let tag = self.channel.tag();
-            let message = format!("the buffer for tag {tag} changed its address or length after its channel was made");
+            let message = format!(
+                "the buffer for tag {tag} changed its address or length after its channel was made; make a new channel"
+            );
             return Err(CommError::Transport { operation: "MPI_Start", message });
         }
         self.channel.start()

@@ -245,7 +245,9 @@ impl ThreadWorld {
         let round = &mut state.round;
         let (first, expected) = *round.first.get_or_insert((rank, call));
         if call != expected {
-            let message = format!("rank {rank} calls {call}, but rank {first} calls {expected}");
+            let message = format!(
+                "rank {rank} calls {call}, but rank {first} calls {expected}; all ranks must make the same calls"
+            );
             return Err(CommError::Transport { operation: call.operation, message });
         }
         round.contributions[rank] = bytes;

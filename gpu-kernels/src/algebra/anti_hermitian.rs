@@ -4,16 +4,16 @@ use super::{Complex, Real, Su3, complex};
 /// A traceless anti-Hermitian 3×3 matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AntiHermitian<T> {
-    /// Imaginary parts of the first two elements of the diagonal; the third makes the trace vanish.
+    /// Imaginary parts of the first two elements of the diagonal. The third follows, because the trace is zero.
     pub diagonal: [T; 2],
-    /// The elements (0, 1), (0, 2) and (1, 2).
+    /// Elements (0, 1), (0, 2) and (1, 2) of the matrix. They determine the elements below the diagonal.
     pub upper: [Complex<T>; 3],
 }
 
 impl<T: Real> AntiHermitian<T> {
     /// 0
     pub const ZERO: Self = AntiHermitian { diagonal: [T::ZERO; 2], upper: [Complex::ZERO; 3] };
-    /// i Σ_a r_a λ_a / √2 with the matrices of Gell-Mann: Σ_jk |P_jk|² = Σ_a r_a².
+    /// Returns the matrix P = i Σ_a r_a λ_a / √2 with the Gell-Mann matrices λ_a. Its norm is Σ_jk |P_jk|² = Σ_a r_a².
     #[inline(always)]
     pub fn from_components(r: [T; 8]) -> Self {
         let (half, sixth) = (T::from_f64(core::f64::consts::FRAC_1_SQRT_2), T::from_f64(0.408_248_290_463_863));
@@ -22,7 +22,8 @@ impl<T: Real> AntiHermitian<T> {
         let element = |odd: T, even: T| complex(half * even, half * odd);
         AntiHermitian { diagonal: [b + a, b - a], upper: [element(r1, r2), element(r4, r5), element(r6, r7)] }
     }
-    /// Returns the traceless anti-Hermitian part of a matrix: (X − X†)/2 less a third of its trace.
+    /// Returns the traceless anti-Hermitian part of a matrix X: (X − X†)/2 minus a third of its trace times the unit
+    /// matrix.
     #[inline(always)]
     pub fn part_of(x: Su3<T>) -> Self {
         let x = x.0;
@@ -45,7 +46,7 @@ impl<T: Real> AntiHermitian<T> {
         let i = |x: T| complex(T::ZERO, x);
         Su3([[i(d), a, b], [-a.conj(), i(e), c], [-b.conj(), -c.conj(), i(-d - e)]])
     }
-    /// self + b · other
+    /// Returns self + b · other.
     #[inline(always)]
     pub fn add_scaled(self, b: T, other: Self) -> Self {
         let ([d, e], [f, g]) = (self.diagonal, other.diagonal);
@@ -57,20 +58,20 @@ impl<T: Real> AntiHermitian<T> {
         }
         AntiHermitian { diagonal: [b.mul_add(f, d), b.mul_add(g, e)], upper: [add!(p, u), add!(q, v), add!(r, w)] }
     }
-    /// b · self
+    /// Returns b · self.
     #[inline(always)]
     pub fn scale(self, b: T) -> Self {
         let ([d, e], [p, q, r]) = (self.diagonal, self.upper);
         AntiHermitian { diagonal: [b * d, b * e], upper: [p.scale(b), q.scale(b), r.scale(b)] }
     }
-    /// Σ_jk |P_jk|² = −tr P²
+    /// Returns Σ_jk |P_jk|² = −tr P² for P = self.
     #[inline(always)]
     pub fn norm2(self) -> T {
         let ([d, e], [p, q, r]) = (self.diagonal, self.upper);
         let (f, upper) = (d + e, p.norm_sqr() + q.norm_sqr() + r.norm_sqr());
         d.mul_add(d, e.mul_add(e, f.mul_add(f, upper + upper)))
     }
-    /// Σ_jk P*_jk Q_jk = −tr P Q
+    /// Returns Σ_jk P*_jk Q_jk = −tr P Q for P = self and Q = other.
     #[inline(always)]
     pub fn dot(self, other: Self) -> T {
         let ([d, e], [f, g]) = (self.diagonal, other.diagonal);
@@ -95,8 +96,8 @@ impl<T: Real> AntiHermitian<T> {
         let ([d, e], [p, q, r]) = (self.diagonal, self.upper);
         AntiHermitian { diagonal: [d.part(part), e.part(part)], upper: [p.part(part), q.part(part), r.part(part)] }
     }
-    /// exp (self) from 24 terms of its series. This is accurate to rounding for norms up to 3, and steps of an integrator have
-    /// smaller norms.
+    /// Returns exp (self), computed from 24 terms of the power series. The result is accurate to rounding for norms up
+    /// to 3; the steps of an integrator have smaller norms.
     ///
     /// By Cayley and Hamilton X³ = ½ tr X² · X + det X, so that two numbers determine all powers of X above the second.
     #[inline(always)]

@@ -4,7 +4,7 @@
 //! smaller ones to multiples of 2⁻²⁴. Larger numbers become infinite, and NaN is preserved.
 use super::{Complex, Phase, complex};
 
-/// A complex number of two 16-bit floats, the real part in the low half of the word.
+/// A complex number of two 16-bit floats. The real part is in the low half of the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Complex16(pub u32);
@@ -20,8 +20,8 @@ impl Complex16 {
     pub fn widen(self) -> Complex<f32> {
         machine::widen(self.0)
     }
-    /// a + phase · b, rounded to nearest and widened; `exchanged` holds b with its real and imaginary parts exchanged.
-    /// For ±i b a GPU computes both parts of the sum in one instruction, which needs b in this order; ±b takes two.
+    /// Returns a + phase · b with a = self, rounded to nearest and widened to single precision. `exchanged` is b with
+    /// its real and imaginary parts exchanged: a GPU then adds ±i b in one instruction; ±b takes two.
     #[inline(always)]
     pub fn combine(self, phase: Phase, exchanged: Self) -> Complex<f32> {
         machine::combine(self.0, phase, exchanged.0)
@@ -110,8 +110,8 @@ mod machine {
     fn narrow(x: f32) -> u32 {
         let (large, unit) = magnified(x);
         let bits = (large + unit).to_bits();
-        // The low bits are 1024 times the mantissa with its leading one, which adds one to the exponent. The five low
-        // bits of the exponent of `unit` are the exponent of the 16-bit float less one.
+        // The low bits hold the mantissa, with its leading one, in units of 1/1024. The leading one adds 1 to the
+        // exponent, so the five low bits of the exponent of `unit` are the exponent of the 16-bit float minus 1.
         let finite = (bits >> 13 & 0x7C00) + (bits & 0x0FFF);
         let nan = (INFINITY.wrapping_sub(x.to_bits() & SIZE) >> 31).wrapping_neg();
         (finite | x.to_bits() >> 16 & 0x8000) & !nan | 0x7FFF & nan
@@ -121,7 +121,7 @@ mod machine {
         let (sign, size) = ((h & 0x8000) << 16, h & 0x7FFF);
         // The factor 2¹¹² shifts the exponent, and is exact for subnormal numbers as well.
         let finite = (f32::from_bits(size << 13) * power(112)).to_bits();
-        // Sets all bits of the exponent for infinity and NaN.
+        // For infinity and NaN, all bits of the exponent are set.
         let above = ((size + 0x400) >> 15).wrapping_neg() & INFINITY;
         f32::from_bits(sign | finite | above)
     }
@@ -134,8 +134,8 @@ mod machine {
     pub fn widen(w: u32) -> Complex<f32> {
         complex(wide(w & 0xFFFF), wide(w >> 16))
     }
-    /// Computes a + phase · b. A sum that is rounded to 24 bits and then to 11 equals the sum rounded once, because 24
-    /// ≥ 2 · 11 + 2.
+    /// Computes a + phase · b. Rounding the sum to 24 bits and then to 11 bits gives the same result as rounding it
+    /// once to 11 bits, because 24 ≥ 2 · 11 + 2.
     #[inline(always)]
     pub fn combine(a: u32, phase: Phase, exchanged: u32) -> Complex<f32> {
         let sum = phase.combine(widen(a), crate::algebra::Sign::Plus, widen(exchanged.rotate_left(16)));

@@ -12,7 +12,7 @@ pub struct Complex<T> {
     pub im: T,
 }
 
-/// re + i im
+/// Returns re + i im.
 #[inline]
 pub const fn complex<T>(re: T, im: T) -> Complex<T> {
     Complex { re, im }
@@ -29,12 +29,12 @@ impl<T: Real> Complex<T> {
     pub fn conj(self) -> Self {
         complex(self.re, -self.im)
     }
-    /// i · self
+    /// Returns i · self.
     #[inline]
     pub fn times_i(self) -> Self {
         complex(-self.im, self.re)
     }
-    /// self · b + c
+    /// Returns self · b + c.
     #[inline]
     pub fn mul_add(self, b: Self, c: Self) -> Self {
         complex(
@@ -42,17 +42,17 @@ impl<T: Real> Complex<T> {
             self.re.mul_add(b.im, self.im.mul_add(b.re, c.im)),
         )
     }
-    /// self* · b + c
+    /// Returns self* · b + c.
     #[inline]
     pub fn conj_mul_add(self, b: Self, c: Self) -> Self {
         self.conj().mul_add(b, c)
     }
-    /// self · b for real b.
+    /// Returns self · b for real b.
     #[inline]
     pub fn scale(self, b: T) -> Self {
         complex(self.re * b, self.im * b)
     }
-    /// self · b + c for real b.
+    /// Returns self · b + c for real b.
     #[inline]
     pub fn scale_add(self, b: T, c: Self) -> Self {
         complex(self.re.mul_add(b, c.re), self.im.mul_add(b, c.im))

@@ -5,7 +5,7 @@
 //! the configuration.
 use super::Real;
 
-/// Returns the exactly rounded square root.
+/// Returns the square root of x, rounded correctly.
 #[inline(always)]
 pub fn sqrt(x: f64) -> f64 {
     #[cfg(target_arch = "nvptx64")]
@@ -27,12 +27,12 @@ macro_rules! polynomial {
     ($x:expr; $first:expr, $($rest:expr),+) => { Real::mul_add(polynomial!($x; $($rest),+), $x, $first) };
 }
 
-/// ln x for normal positive x, to 2 units in the last place.
+/// Returns ln x for a normal positive x, with an error of at most 2 units in the last place.
 #[inline(always)]
 pub fn ln(x: f64) -> f64 {
     const LN2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
     const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
-    // x = 2ᵉ m with √½ ≤ m < √2. The upper bits of the difference between the bits of x and those of √½ are e.
+    // x = 2ᵉ m with √½ ≤ m < √2. The upper bits of the difference between the bit patterns of x and √½ are e.
     const ROOT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
     const MANTISSA: u64 = (1 << 52) - 1;
     let shifted = x.to_bits().wrapping_sub(ROOT_HALF);
@@ -47,11 +47,11 @@ pub fn ln(x: f64) -> f64 {
     Real::mul_add(e, LN2_HIGH, mantissa)
 }
 
-/// \[sin 2πu, cos 2πu\] for 0 ≤ u ≤ 1, to about a unit in the last place of 1.
+/// Returns \[sin 2πu, cos 2πu\] for 0 ≤ u ≤ 1, with an absolute error of about one unit in the last place of 1.
 #[inline(always)]
 pub fn sin_cos_turns(u: f64) -> [f64; 2] {
-    // 4 u = k + r with an integer k and |r| ≤ ½, without rounding. The Taylor series are evaluated at y = π r / 2, |y|
-    // ≤ π/4.
+    // 4 u = k + r with an integer k and |r| ≤ ½; the subtraction is exact. The Taylor series are evaluated at y = π r /
+    // 2, |y| ≤ π/4.
     let quarters = (4.0 * u + 0.5) as u32;
     let y = (4.0 * u - quarters as f64) * core::f64::consts::FRAC_PI_2;
     let z = y * y;

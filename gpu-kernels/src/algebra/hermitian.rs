@@ -4,9 +4,9 @@ use super::{Complex, Real, Su3, complex};
 /// A Hermitian 3×3 matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hermitian<T> {
-    /// The diagonal.
+    /// Elements of the diagonal, which are real.
     pub diagonal: [T; 3],
-    /// The elements (0, 1), (0, 2) and (1, 2).
+    /// Elements (0, 1), (0, 2) and (1, 2) of the matrix. The elements below the diagonal are their complex conjugates.
     pub upper: [Complex<T>; 3],
 }
 
@@ -25,8 +25,8 @@ struct Rotation<T> {
 fn rotation<T: Real>(p: T, q: T, z: Complex<T>) -> Rotation<T> {
     let d = (q - p) * T::from_f64(0.5);
     let (sign, size) = (d.where_positive(T::ONE, -T::ONE), d.where_positive(d, -d));
-    // The added floor is far below rounding; it turns 0/0 into 0. The matrix stays unitary whatever the floor does to the
-    // angle.
+    // The floor is far below rounding; it changes 0/0 to 0. The rotation remains unitary, because the floor changes
+    // only its angle.
     let floor = T::from_f64(1e-18) * (p.where_positive(p, -p) + q.where_positive(q, -q)) + T::from_f64(1e-37);
     let factor = sign * (size + d.mul_add(d, z.norm_sqr()).sqrt_or_zero() + floor).reciprocal();
     let tangent = z.scale(factor);
@@ -73,13 +73,13 @@ impl<T: Real> Hermitian<T> {
             upper: [element!(0, 1), element!(0, 2), element!(1, 2)],
         }
     }
-    /// Returns the eigenvalues h_k, in no particular order, and the unitary matrix whose columns are the eigenvectors, so that
-    /// H = E diag(h) E†. Jacobi's rotations keep E unitary to rounding, and give small eigenvalues the same absolute accuracy
-    /// as large ones, however close they are to each other.
+    /// Returns the eigenvalues h_k, in no particular order, and the unitary matrix E whose columns are the
+    /// eigenvectors, so that H = E diag(h) E†. Jacobi rotations keep E unitary to rounding. Small eigenvalues have the
+    /// same absolute accuracy as large ones, even if they are close to each other.
     #[inline(always)]
     pub fn eigen(self) -> ([T; 3], Su3<T>) {
-        // Off-diagonal elements decrease quadratically, and finally cubically. Five rounds are enough in double precision; the
-        // sixth is a reserve.
+        // Off-diagonal elements decrease quadratically, and finally cubically. Five rounds are enough in double
+        // precision; the sixth is a safety margin.
         const ROUNDS: u32 = 6;
         let [mut h0, mut h1, mut h2] = self.diagonal;
         let [mut a, mut b, mut c] = self.upper;

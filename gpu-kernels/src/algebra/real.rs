@@ -83,8 +83,9 @@ pub trait Real:
     fn times_where(self, is: Where, b: Self) -> Self;
 }
 
-/// Number among the arguments of a kernel that is compiled for several precisions. It is rounded before the launch: a
-/// conversion in the kernel would take registers, whereas instructions use an argument directly.
+/// Real number among the arguments of a kernel that is compiled for several precisions. The number is rounded before
+/// the launch, because instructions can use an argument directly, whereas a conversion in the kernel would need
+/// registers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct Scalar {
@@ -103,7 +104,8 @@ macro_rules! real {
             type Double = f64;
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
-            // On a CPU without FMA instructions this calls a library function, which is slow but gives the same result.
+            // On a CPU without FMA instructions, `mul_add` calls a library function, which is slow but gives the same
+            // result.
             #[inline]
             fn mul_add(self, b: Self, c: Self) -> Self {
                 #[cfg(target_arch = "nvptx64")]
@@ -240,8 +242,9 @@ mod instruction {
         unary!(approximate_inverse, "rcp.approx.ftz.f64");
         #[cfg(target_arch = "nvptx64")]
         unary!(approximate_inverse_sqrt, "rsqrt.approx.ftz.f64");
-        // The exactly rounded instructions are function calls with slow paths, which spill registers around them. Instead, two
-        // steps of Newton's method refine approximations of 20 bits to one unit in the last place for numbers of ordinary size.
+        // The correctly rounded instructions compile to function calls with slow paths, and registers are spilled
+        // around the calls. Instead, two steps of Newton's method refine approximations of 20 bits to one unit in the
+        // last place for numbers of ordinary size.
         #[cfg(target_arch = "nvptx64")]
         #[inline]
         pub fn reciprocal(x: f64) -> f64 {
@@ -270,8 +273,8 @@ mod instruction {
     }
 }
 
-/// Returns the point on the unit circle with angle φ from t = tan(φ/4), |t| ≤ 1. The function is rational, so that it needs no
-/// sine and cosine, and t resolves all angles about equally well.
+/// Returns the point on the unit circle with angle φ, computed from t = tan(φ/4), |t| ≤ 1. The function is rational and
+/// needs no sine or cosine; t resolves all angles about equally well.
 #[inline]
 pub fn phase_from_quarter_tangent<T: Real>(t: T) -> Complex<T> {
     let square = t * t;
@@ -281,13 +284,13 @@ pub fn phase_from_quarter_tangent<T: Real>(t: T) -> Complex<T> {
     complex(cos.mul_add(cos, -(sin * sin)), (sin + sin) * cos)
 }
 
-/// Returns t = tan(φ/4) of a complex number with angle φ in (−π, π]; 0 for 0, NaN for NaN.
+/// Returns t = tan(φ/4), where φ in (−π, π] is the angle of a complex number. The result is 0 for 0 and NaN for NaN.
 #[inline]
 pub fn quarter_tangent(z: Complex<f64>) -> f64 {
     let square = z.norm_sqr();
     let norm = square.sqrt_or_zero();
     if norm == 0.0 {
-        // The square is 0 or NaN.
+        // `square` is 0 or NaN here, and is the result.
         return square;
     }
     // Computes the larger of cos and |sin| of φ/2 by the half-angle formula, and the other one from sin φ.

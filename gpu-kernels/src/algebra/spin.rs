@@ -24,13 +24,13 @@ pub struct DiracSpinor<T>(pub [Colour<T>; 4]);
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HalfSpinor<T>(pub [Colour<T>; 2]);
 
-/// A half spinor times a real factor that has not been multiplied yet: the norm of a fixed-point format, a boundary
-/// sign, an anisotropy. The factor enters the accumulating multiply-add, where it costs nothing.
+/// Half spinor with a real factor that has not been multiplied in yet: the norm of a fixed-point format, a boundary
+/// sign or an anisotropy. The accumulating multiply-add applies the factor at no cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Scaled<T> {
-    /// The half spinor before scaling.
+    /// Half spinor before the multiplication by `scale`.
     pub value: HalfSpinor<T>,
-    /// The factor.
+    /// Factor that multiplies `value`.
     pub scale: T,
 }
 
@@ -44,7 +44,7 @@ pub enum Axis {
     T,
 }
 
-/// Sign + or − of a term.
+/// Sign of a term, + or −.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Sign {
@@ -86,14 +86,14 @@ impl ProjectorSign for Sign {
     }
 }
 
-/// A sign that is known at run time, as a factor of multiply-adds. The results have the bits of those with a constant sign,
-/// because a product with ±1 is exact.
+/// A sign that is known only at run time, used as a factor of multiply-adds. Results are bitwise equal to those with a
+/// constant sign, because a product with ±1 is exact.
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Clone, Copy, Debug)]
 pub struct RuntimeSign(f64);
 #[cfg(not(target_arch = "nvptx64"))]
 impl RuntimeSign {
-    /// Returns the sign + if `plus`, else −.
+    /// Returns the sign + if `plus` is true, else −.
     #[inline(always)]
     pub fn new(plus: bool) -> Self {
         RuntimeSign(if plus { 1.0 } else { -1.0 })
@@ -119,7 +119,7 @@ impl ProjectorSign for RuntimeSign {
     }
 }
 
-/// P^{±μ} = 1 ± γ_μ. The axis is always a constant, so that it costs nothing at run time.
+/// Projector P^{±μ} = 1 ± γ_μ. The axis is always a compile-time constant, so it costs nothing at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Projector<S = Sign> {
     /// μ
@@ -142,7 +142,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Returns the complex conjugate.
+    /// Returns the complex conjugate of the phase.
     #[inline(always)]
     pub const fn conj(self) -> Self {
         match self {
@@ -161,7 +161,7 @@ impl Phase {
             Phase::MinusI => Phase::I,
         }
     }
-    /// a ± phase · b
+    /// Returns a ± phase · b, where `sign` selects + or −.
     #[inline(always)]
     pub fn combine<T: Real, S: ProjectorSign>(self, a: Complex<T>, sign: S, b: Complex<T>) -> Complex<T> {
         let opposite = sign.opposite();
@@ -182,7 +182,7 @@ impl Phase {
     ) -> Colour<T> {
         Colour([self.combine(a, sign, d), self.combine(b, sign, e), self.combine(c, sign, f)])
     }
-    /// a + scale · phase · b, fused.
+    /// Returns a + scale · phase · b, computed with fused multiply-adds.
     #[inline(always)]
     pub fn accumulate<T: Real>(self, a: Complex<T>, scale: T, b: Complex<T>) -> Complex<T> {
         let minus = -scale;
@@ -209,12 +209,12 @@ impl Phase {
 }
 
 impl Projector {
-    /// 1 + γ_μ
+    /// Returns the projector 1 + γ_μ, where `axis` is μ.
     #[inline(always)]
     pub const fn plus(axis: Axis) -> Self {
         Projector { axis, sign: Sign::Plus }
     }
-    /// 1 − γ_μ
+    /// Returns the projector 1 − γ_μ, where `axis` is μ.
     #[inline(always)]
     pub const fn minus(axis: Axis) -> Self {
         Projector { axis, sign: Sign::Minus }
@@ -222,13 +222,14 @@ impl Projector {
 }
 
 impl<S: ProjectorSign> Projector<S> {
-    /// Returns P^{∓μ} = γ_5 P^{±μ} γ_5.
+    /// Returns the opposite projector P^{∓μ} = γ_5 P^{±μ} γ_5.
     #[inline(always)]
     pub fn opposite(self) -> Self {
         Projector { sign: self.sign.opposite(), ..self }
     }
-    /// Returns, for x, y and z, the lower spins that join the upper spins 0 and 1, and their phases: h_0 = ψ_0 ± φ_0 ψ_{j0},
-    /// h_1 = ψ_1 ± φ_1 ψ_{j1}. The lower spins of P ψ are then ±φ_0* h_0 at j0 and ±φ_1* h_1 at j1.
+    /// Returns, for directions x, y and z, the lower spins j0 and j1 that the projector P combines with the upper spins
+    /// 0 and 1, and the phases φ_0 and φ_1: h_0 = ψ_0 ± φ_0 ψ_{j0}, h_1 = ψ_1 ± φ_1 ψ_{j1}. The lower spins of P ψ are
+    /// ±φ_0* h_0 at j0 and ±φ_1* h_1 at j1.
     #[inline(always)]
     pub const fn partners(self) -> [(usize, Phase); 2] {
         use Phase::*;
@@ -236,11 +237,11 @@ impl<S: ProjectorSign> Projector<S> {
             Axis::X => [(3, I), (2, I)],
             Axis::Y => [(3, MinusOne), (2, One)],
             Axis::Z => [(2, I), (3, MinusI)],
-            // This value is not used: in t the projector keeps two spins.
+            // Callers do not use this value: the projector in t keeps two spins instead of combining spins.
             Axis::T => [(2, One), (3, One)],
         }
     }
-    /// Returns the first of the two spins that the projector in t keeps. The projector doubles both.
+    /// Returns the first of the two spins that a projector in t keeps. The projector doubles both spins.
     #[inline(always)]
     pub fn kept(self) -> usize {
         if self.sign.is_plus() { 0 } else { 2 }
@@ -255,7 +256,7 @@ impl<T: Real> HalfSpinor<T> {
 impl<T: Real> DiracSpinor<T> {
     /// 0
     pub const ZERO: Self = DiracSpinor([Colour::ZERO; 4]);
-    /// Returns the two independent components of P ψ.
+    /// Returns the two independent spin components of P ψ for ψ = self.
     #[inline(always)]
     pub fn project<S: ProjectorSign>(&self, p: Projector<S>) -> Scaled<T> {
         let s = self.0;
@@ -271,7 +272,7 @@ impl<T: Real> DiracSpinor<T> {
             }
         }
     }
-    /// Adds the four-spin vector that `p` reconstructs from the two independent components `h`.
+    /// Adds to this spinor the four-spin vector that `p` reconstructs from the two independent components `h`.
     #[inline(always)]
     pub fn add_projected<S: ProjectorSign>(&mut self, h: Scaled<T>, p: Projector<S>) {
         let (HalfSpinor([a, b]), scale) = (h.value, h.scale);
@@ -292,7 +293,7 @@ impl<T: Real> DiracSpinor<T> {
             }
         }
     }
-    /// Applies `f` to every component, unrolled.
+    /// Returns the spinor of the values `f(z)` for every component z. The loop is unrolled.
     #[inline(always)]
     pub fn map<U>(self, f: impl Fn(Complex<T>) -> Complex<U>) -> DiracSpinor<U> {
         let [Colour(a), Colour(b), Colour(c), Colour(d)] = self.0;
@@ -303,7 +304,8 @@ impl<T: Real> DiracSpinor<T> {
         }
         DiracSpinor([colour!(a), colour!(b), colour!(c), colour!(d)])
     }
-    /// Applies `f` to every pair of components, unrolled.
+    /// Returns the spinor of the values `f(a, b)` for every pair of components of `self` and `other`. The loop is
+    /// unrolled.
     #[inline(always)]
     pub fn zip(self, other: Self, f: impl Fn(Complex<T>, Complex<T>) -> Complex<T>) -> Self {
         let (x, y) = (self.0, other.0);
@@ -327,14 +329,14 @@ impl<T: Real> Mul<Scaled<T>> for Su3<T> {
 impl<T: Real> Scaled<T> {
     /// 0
     pub const ZERO: Self = Scaled { value: HalfSpinor::ZERO, scale: T::ONE };
-    /// Multiplies the scale by another factor.
+    /// Returns the half spinor with `scale` multiplied by `factor`.
     #[inline(always)]
     pub fn times(self, factor: T) -> Self {
         Scaled { value: self.value, scale: self.scale * factor }
     }
 }
 
-/// Returns ψ in the device's basis from ψ in the DeGrand–Rossi basis: S ψ with S = (1/√2) (1 1; −1 1) between upper and
+/// Converts ψ from the DeGrand–Rossi basis to the device's basis: S ψ with S = (1/√2) (1 1; −1 1) between upper and
 /// lower spins.
 #[inline(always)]
 pub fn to_device_basis<T: Real>(s: DiracSpinor<T>) -> DiracSpinor<T> {
@@ -343,7 +345,7 @@ pub fn to_device_basis<T: Real>(s: DiracSpinor<T>) -> DiracSpinor<T> {
     let scaled = |v: Colour<T>| v.map(|x| x.scale(r));
     DiracSpinor([scaled(a + c), scaled(b + d), scaled(c - a), scaled(d - b)])
 }
-/// Returns ψ in the DeGrand–Rossi basis from ψ in the device's basis, the inverse of [`to_device_basis`].
+/// Converts ψ from the device's basis to the DeGrand–Rossi basis; it is the inverse of [`to_device_basis`].
 #[inline(always)]
 pub fn to_degrand_rossi<T: Real>(s: DiracSpinor<T>) -> DiracSpinor<T> {
     let [a, b, c, d] = s.0;

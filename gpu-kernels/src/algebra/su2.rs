@@ -2,7 +2,7 @@
 use super::elementary::sqrt;
 use super::{Real, Su3, complex};
 
-/// a_0 + i a·σ, in SU(2) if |a| = 1:
+/// Quaternion that stands for the matrix a_0 + i a·σ, which is in SU(2) if |a| = 1:
 ///
 /// ```text
 /// ⎛ a_0 + i a_3   a_2 + i a_1⎞
@@ -13,7 +13,7 @@ pub type Quaternion<T = f64> = [T; 4];
 /// 1
 pub const ONE: Quaternion = [1.0, 0.0, 0.0, 0.0];
 
-/// a b
+/// Returns the matrix product a b.
 #[inline(always)]
 pub fn product<T: Real>(a: Quaternion<T>, b: Quaternion<T>) -> Quaternion<T> {
     // (a_0 b_0 − a·b) + i (a_0 b + b_0 a − a × b)·σ
@@ -25,20 +25,21 @@ pub fn product<T: Real>(a: Quaternion<T>, b: Quaternion<T>) -> Quaternion<T> {
     ]
 }
 
-/// Σ_k a_k b_k
+/// Returns the scalar product Σ_k a_k b_k.
 #[inline(always)]
 pub fn dot<T: Real>(a: Quaternion<T>, b: Quaternion<T>) -> T {
     a[0].mul_add(b[0], a[1].mul_add(b[1], a[2].mul_add(b[2], a[3] * b[3])))
 }
 
-/// Returns w, twice the projection of the block (I, J) of a matrix onto multiples of SU(2) matrices.
+/// Returns w, twice the projection of the block in rows and columns I and J of a matrix onto multiples of SU(2)
+/// matrices.
 #[inline(always)]
 pub fn block<T: Real, const I: usize, const J: usize>(m: &Su3<T>) -> Quaternion<T> {
     let m = &m.0;
     [m[I][I].re + m[J][J].re, m[I][J].im + m[J][I].im, m[I][J].re - m[J][I].re, m[I][I].im - m[J][J].im]
 }
 
-/// Multiplies rows I and J by `a` from the left.
+/// Multiplies rows I and J of `m` from the left by the SU(2) matrix `a`.
 #[inline(always)]
 pub fn rotate<T: Real, const I: usize, const J: usize>(m: &mut Su3<T>, a: Quaternion<T>) {
     let (p, q) = (complex(a[0], a[3]), complex(a[2], a[1]));
@@ -51,7 +52,7 @@ pub fn rotate<T: Real, const I: usize, const J: usize>(m: &mut Su3<T>, a: Quater
     }
 }
 
-/// Returns ŵ†, the matrix a in SU(2) with the largest Re tr a w; 1 for w = 0.
+/// Returns ŵ†, the matrix a in SU(2) with the largest Re tr (a w), or 1 for w = 0.
 #[inline(always)]
 pub fn largest_trace(w: Quaternion) -> Quaternion {
     let square = dot(w, w);

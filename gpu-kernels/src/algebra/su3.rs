@@ -13,13 +13,14 @@ pub struct Colour<T>(pub [Complex<T>; 3]);
 impl<T: Real> Colour<T> {
     /// 0
     pub const ZERO: Self = Colour([Complex::ZERO; 3]);
-    /// Applies `f` to every component, unrolled.
+    /// Returns the vector of the values `f(z)` for every component z. The loop is unrolled.
     #[inline(always)]
     pub fn map<U>(self, f: impl Fn(Complex<T>) -> Complex<U>) -> Colour<U> {
         let [a, b, c] = self.0;
         Colour([f(a), f(b), f(c)])
     }
-    /// Applies `f` to every pair of components, unrolled.
+    /// Returns the vector of the values `f(a, b)` for every pair of components of `self` and `other`. The loop is
+    /// unrolled.
     #[inline(always)]
     pub fn zip(self, other: Self, f: impl Fn(Complex<T>, Complex<T>) -> Complex<T>) -> Self {
         let ([a, b, c], [d, e, g]) = (self.0, other.0);
@@ -27,7 +28,7 @@ impl<T: Real> Colour<T> {
     }
 }
 impl<T: Real> Colour<T> {
-    /// Σ |a_k|²
+    /// Returns Σ |a_k|² for a = self.
     #[inline(always)]
     pub fn norm2(self) -> T {
         let [a, b, c] = self.0;
@@ -40,7 +41,7 @@ impl<T: Real> Colour<T> {
         let inverse = T::ONE.over(self.norm2().root());
         self.map(|z| z.scale(inverse))
     }
-    /// Σ a_k* b_k
+    /// Returns Σ a_k* b_k for a = self.
     #[inline(always)]
     pub fn dot(self, other: Self) -> Complex<T> {
         let ([a, b, c], [d, e, f]) = (self.0, other.0);
@@ -62,12 +63,12 @@ impl<T: Real> Sub for Colour<T> {
     }
 }
 
-/// Colour vector times a number that is multiplied in later, which is cheaper if 16-bit numbers share a norm.
+/// Colour vector with a factor that is multiplied in later, which is cheaper if 16-bit numbers share a norm.
 #[derive(Clone, Copy, Debug)]
 pub struct ScaledColour<T> {
-    /// The vector in units of `scale`.
+    /// Colour vector before the multiplication by `scale`.
     pub vector: Colour<T>,
-    /// Unit of `vector`.
+    /// Factor that multiplies `vector`.
     pub scale: T,
 }
 impl<T: Real> ScaledColour<T> {
@@ -92,7 +93,7 @@ macro_rules! rows {
     };
 }
 
-/// Link: the rows of a 3×3 matrix. The type also holds sums of links, which are not in SU(3).
+/// Link: the rows of a 3×3 matrix. Sums of links, which are not in SU(3), have the same type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(transparent)]
 pub struct Su3<T>(pub [[Complex<T>; 3]; 3]);
@@ -104,12 +105,13 @@ impl<T: Real> Su3<T> {
         let (o, z) = (Complex::ONE, Complex::ZERO);
         Su3([[o, z, z], [z, o, z], [z, z, o]])
     }
-    /// Returns the matrix with two given rows, and the third row from unitarity, c = (a × b)* (Clark et al. 2009, appendix A.1).
+    /// Returns the SU(3) matrix with the first two rows a and b. Unitarity gives the third row c = (a × b)* (Clark et
+    /// al. 2009, appendix A.1).
     #[inline(always)]
     pub fn from_two_rows(a: [Complex<T>; 3], b: [Complex<T>; 3]) -> Self {
         Su3([a, b, [minor(a[1], b[2], a[2], b[1]), minor(a[2], b[0], a[0], b[2]), minor(a[0], b[1], a[1], b[0])]])
     }
-    /// det (self) = (a × b) · c
+    /// Returns det (self) = (a × b) · c, where a, b and c are the rows.
     #[inline(always)]
     pub fn determinant(self) -> Complex<T> {
         let [a, b, c] = self.0;
@@ -121,30 +123,30 @@ impl<T: Real> Su3<T> {
         let u = self.0;
         Su3(rows!(j => [u[0][j].conj(), u[1][j].conj(), u[2][j].conj()]))
     }
-    /// i · self
+    /// Returns i · self.
     #[inline(always)]
     pub fn times_i(self) -> Self {
         self.map(|z| z.times_i())
     }
-    /// self · b for real b.
+    /// Returns self · b for real b.
     #[inline(always)]
     pub fn scale(self, b: T) -> Self {
         self.map(|z| z.scale(b))
     }
-    /// self · c
+    /// Returns self · c.
     #[inline(always)]
     pub fn times(self, c: Complex<T>) -> Self {
         self.map(|z| z * c)
     }
     /// 0
     pub const ZERO: Self = Su3([[Complex::ZERO; 3]; 3]);
-    /// v w†
+    /// Returns the outer product v w†.
     #[inline(always)]
     pub fn outer(v: Colour<T>, w: Colour<T>) -> Self {
         let (v, w) = (v.0, w.0);
         Su3(rows!(j => [v[j] * w[0].conj(), v[j] * w[1].conj(), v[j] * w[2].conj()]))
     }
-    /// Applies `f` to every element, unrolled.
+    /// Returns the matrix of the values `f(z)` for every element z. The loop is unrolled.
     #[inline(always)]
     pub fn map(self, f: impl Fn(Complex<T>) -> Complex<T>) -> Self {
         let u = self.0;
@@ -155,19 +157,20 @@ impl<T: Real> Su3<T> {
         let (a, b) = (self.0, other.0);
         Su3(rows!(j => [f(a[j][0], b[j][0]), f(a[j][1], b[j][1]), f(a[j][2], b[j][2])]))
     }
-    /// Returns the matrix after [`settle`](Real::settle), which separates the code before and after.
+    /// Returns the matrix after [`settle`](Real::settle), which separates the arithmetic of the matrix from the code
+    /// that follows.
     #[inline(always)]
     #[must_use]
     pub fn settled(mut self) -> Self {
         T::settle(&mut self);
         self
     }
-    /// tr (self)
+    /// Returns tr (self).
     #[inline(always)]
     pub fn trace(self) -> Complex<T> {
         self.0[0][0] + self.0[1][1] + self.0[2][2]
     }
-    /// Re tr (self)
+    /// Returns Re tr (self).
     #[inline(always)]
     pub fn re_trace(self) -> T {
         self.0[0][0].re + self.0[1][1].re + self.0[2][2].re
@@ -180,8 +183,8 @@ impl<T: Real> Su3<T> {
     }
 }
 impl<T: Real> Su3<T> {
-    /// Makes a nearly unitary matrix unitary: orthonormalises the first two rows (Gram–Schmidt), and computes the third from
-    /// them.
+    /// Returns the unitary matrix obtained from a nearly unitary one: the first two rows are orthonormalised
+    /// (Gram–Schmidt), and the third row follows from them.
     #[inline(always)]
     pub fn unitarised(self) -> Self {
         let (a, b) = (Colour(self.0[0]).normalised(), Colour(self.0[1]));

@@ -268,8 +268,8 @@ macro_rules! vector {
         }
     };
 }
-// Shuffles within 128 bits permute the sites of a register, in the same way everywhere. The bits of a turn are permuted as the
-// bits of a site's number are.
+// Shuffles within 128 bits permute the sites of a register, always in the same way. The bits of `turn` are permuted
+// like the bits of a site's position.
 vector!(F32x16: [f32; 16] in __m512, _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _mm512_fmadd_ps _mm512_xor_ps _mm512_max_ps _mm512_sqrt_ps
     _mm512_div_ps _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps,
     |a, b| _mm512_shuffle_ps::<0b1000_1000>(a, b), _mm512_shuffle_ps::<0b1101_1101>(a, b),
@@ -288,7 +288,8 @@ vector!(F32x16: [f32; 16] in __m512, _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _
     },
     F64x8 F64x8: |x| _mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(x)), _mm512_cvtps_pd(_mm512_extractf32x8_ps::<1>(x))),
     |part| {
-        // Numbers of two consecutive sites are eight apart in single precision, and four apart in double.
+        // In a register, numbers of two consecutive sites are eight places apart in single precision, and four places
+        // apart in double precision.
         let places = _mm512_setr_epi32(0, 8, 1, 9, 4, 12, 5, 13, 0, 0, 0, 0, 0, 0, 0, 0);
         let numbers = _mm512_permutexvar_ps(_mm512_add_epi32(places, _mm512_set1_epi32(2 * part as i32)), x);
         _mm512_cvtps_pd(_mm512_castps512_ps256(numbers))

@@ -16,14 +16,14 @@
 //! shorter vector holds, and the exchange of lanes. The number of a group is its first site divided by 8.
 use super::{Geometry, MOST_LANES, ODD_HALVES, Site, SubLatticeExtents, Where};
 
-/// Smallest number of sites of a group.
+/// Smallest number of sites in a group.
 pub const LEAST_LANES: u32 = 8;
 /// Flag that marks an index as the number of a group.
 pub(super) const GROUP: u32 = 1 << 31;
 /// Position of the number m in an index.
 pub(super) const TURN: u32 = 27;
 
-/// Returns the index that kernels get for the sites from number `first` on, if groups have `sites` sites.
+/// Returns the index that a kernel gets for the sites from number `first` on, if groups have `sites` sites.
 #[inline(always)]
 pub const fn group(first: u32, sites: u32) -> u32 {
     let lane = first & (sites - 1);
@@ -34,7 +34,7 @@ pub const fn group(first: u32, sites: u32) -> u32 {
 pub(super) const fn number(group: u32) -> u32 {
     group & ((1 << TURN) - 1)
 }
-/// Returns the first site of a group, and the number m.
+/// Returns the first site of a group, and the number m that encodes its exchange of lanes.
 #[inline(always)]
 pub const fn first_and_turn(group: u32) -> (u32, u32) {
     (LEAST_LANES * number(group), group >> TURN & (MOST_LANES - 1))
@@ -109,11 +109,11 @@ impl Halves {
     /// = `turn`.
     #[inline(always)]
     fn in_second(self, directions: u32, turn: u32) -> Where {
-        // In lane bits: a lane is in the second half of the direction without a bit if it is in an odd number of second halves
-        // of the other odd directions.
+        // A lane is in the second half of the direction without a bit if it is in the second half of an odd number of
+        // the other odd directions.
         let others = if directions >> self.rest & 1 == 0 { 0 } else { self.odd };
         let bits = self.lane(directions ^ others);
-        // Bit j of element k is set if j and k have an odd number of bits in common.
+        // Bit j of element k is set if j and k have an odd number of set bits in common.
         const LANES: [u16; 16] = {
             let mut lanes = [0; 16];
             let mut k = 0;
@@ -148,7 +148,7 @@ impl Geometry {
                 t == 0
             }
         };
-        // `first` and `second` are for the lanes of the first and of the second half in t.
+        // `first` and `second` state whether the lanes of the first and of the second half in t cross the end.
         let half = self.t / 2;
         let (first, second) = (crosses(s.t), crosses(if s.t < half { s.t + half } else { s.t - half }));
         let Where(lanes) = self.halves().in_second(1 << 3, first_and_turn(s.index).1);
@@ -212,7 +212,7 @@ impl Geometry {
     fn with_odd_halves(&self, s: &Site) -> Site {
         let (halves, order) = (self.halves(), self.order_of(s));
         let s = if s.group { *s } else { self.translated(s, halves.of_lane(s.index & (halves.sites() - 1))) };
-        // `to` is the site half of the lattice further in the direction without a bit.
+        // `to` is the site that is half of the lattice further in the direction without a bit.
         let to = self.translated(&s, 1 << halves.rest);
         let extents = self.extents(order);
         let (nx, ny, nz) = (extents.half_x.get(), extents.y.get(), extents.z.get());

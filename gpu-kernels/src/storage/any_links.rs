@@ -8,18 +8,19 @@ use super::{
 use crate::algebra::Su3;
 use crate::field::Links;
 
-/// Links in the storage that their view ([`Links`]) records. All reals are always supported, fewer reals if `COMPRESSED`,
-/// 16-bit links beside fields in single precision if `HALF`, and links in U(3) if `PHASE`.
+/// Links whose storage is recorded in their view ([`Links`]) and is known only at run time. Storage of all reals is
+/// always supported. Fewer reals need `COMPRESSED`, 16-bit links with fields in single precision need `HALF`, and links
+/// in U(3) need `PHASE`.
 #[derive(Clone, Copy, Debug)]
 pub struct AnyLinks<const COMPRESSED: bool, const HALF: bool, const PHASE: bool>;
-/// Links of Wilson-like operators in any storage.
+/// Links of Wilson-like operators, in a storage that is known only at run time.
 pub type AnyWilsonLinks = AnyLinks<true, false, false>;
-/// Links of staggered operators with one hop, in any storage.
+/// Links of staggered operators with one link for each hop, in a storage that is known only at run time.
 pub type AnyStaggeredLinks = AnyLinks<true, true, false>;
-/// Long links of improved staggered operators in any storage.
+/// Long links of improved staggered operators, in a storage that is known only at run time.
 pub type AnyLongLinks = AnyLinks<true, true, true>;
 
-/// Address of a pair of links, each of which is decoded when it is needed.
+/// Address of a pair of links. Each link is decoded when it is needed.
 #[derive(Clone, Copy, Debug)]
 pub struct PairAddress {
     links: Links,
@@ -27,7 +28,7 @@ pub struct PairAddress {
     mu: usize,
 }
 
-/// Precision of fields whose links can be in several storages.
+/// Precision of fields whose links can be in a storage that is known only at run time.
 pub trait AnyStorage: NumberFormat {
     /// Returns one of the two links of a pair: U_μ(x) if `forward`, else U†_μ(x−μ̂).
     fn link<const COMPRESSED: bool, const HALF: bool, const PHASE: bool>(

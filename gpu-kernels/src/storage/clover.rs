@@ -4,8 +4,8 @@ use crate::algebra::{Colour, Complex, DiracSpinor, Real, complex};
 use crate::memory::{Access, Chunk, Global};
 use crate::multi_rhs::each_rhs;
 
-/// Hermitian 6×6 matrix that acts on two spins of three colours, with index 3 · spin + colour. It holds the diagonal and the
-/// elements below it, row by row.
+/// Hermitian 6×6 matrix that acts on two spins of three colours; the index of a row or column is 3 · spin + colour. The
+/// diagonal and the elements below it are stored, row by row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Block<T> {
     /// Diagonal.
@@ -14,10 +14,11 @@ pub struct Block<T> {
     pub lower: [Complex<T>; 15],
 }
 
-/// Factor ½ of stored clover blocks. It stands for the factors 1/√2 of the two changes of spin basis around a block.
+/// Factor ½ with which clover blocks are stored. It replaces the factors 1/√2 of the changes of spin basis before and
+/// after a block.
 pub const HALF: f64 = 0.5;
 
-/// Returns the place of element (row, column), row > column, in [`Block::lower`].
+/// Returns the index in [`Block::lower`] of the element (row, column), where row > column.
 pub const fn lower_index(row: usize, column: usize) -> usize {
     row * (row - 1) / 2 + column
 }
@@ -100,7 +101,7 @@ impl<T: Real> Block<T> {
     }
 }
 
-/// Storage format of the two clover blocks of a site in a precision.
+/// Storage format of the two clover blocks of a site in one precision.
 pub trait CloverFormat: NumberFormat {
     /// Number of bytes of both blocks of a site.
     const CLOVER_BYTES: usize;
@@ -112,7 +113,7 @@ pub trait CloverFormat: NumberFormat {
     unsafe fn load_block(tile: Global, lane: usize, chirality: usize) -> (Block<Self::Real>, Self::Real);
 }
 
-/// Storage formats whose blocks are written site by site.
+/// Storage format in which the blocks of a site are written together.
 pub trait StoreClover: CloverFormat {
     /// Writes both blocks of a site.
     ///
@@ -121,7 +122,7 @@ pub trait StoreClover: CloverFormat {
     unsafe fn store_blocks(tile: Global, lane: usize, blocks: &[Block<f64>; 2]);
 }
 
-/// Storage formats whose blocks can be written one by one, because they share no words.
+/// Storage format in which the two blocks of a site can be written one by one, because they share no words.
 pub trait StoreBlock: StoreClover {
     /// Writes the block of `chirality`.
     ///
@@ -234,7 +235,7 @@ impl StoreClover for Half {
     #[inline(always)]
     unsafe fn store_blocks(tile: Global, lane: usize, blocks: &[Block<f64>; 2]) {
         let largest = larger_or_nan(blocks[0].largest(), blocks[1].largest());
-        // With this norm the largest element becomes 1 − 2⁻¹⁵, which is the largest number of the code.
+        // With this norm, the code of the largest element is 1 − 2⁻¹⁵, the largest number that the format represents.
         let norm = (largest * (32768.0 / 32767.0)) as f32;
         unsafe {
             store_records::<Self, { Self::RECORD_NUMBER }, 2>(
@@ -252,8 +253,8 @@ impl StoreClover for Half {
 const _: () = assert!((TILE * <Half as CloverFormat>::CLOVER_BYTES).is_multiple_of(4 * TILE), "tiles stay aligned");
 const _: () = assert!((TILE * <Fp16 as CloverFormat>::CLOVER_BYTES).is_multiple_of(4 * TILE), "tiles stay aligned");
 
-/// Applies the clover term, or its inverse, to N spinors in the device's basis. The blocks must have been stored with the
-/// factor ½ of the two changes of basis ([`HALF`]).
+/// Applies the clover term, or its inverse, to N spinors in the device's basis. Blocks must be stored with the factor ½
+/// of the two changes of basis ([`HALF`]).
 ///
 /// # Safety
 /// The contract of [`CloverFormat::load_block`] holds.
@@ -264,7 +265,8 @@ pub unsafe fn apply_clover<P: CloverFormat, const N: usize>(
     spinors: [DiracSpinor<P::Real>; N],
 ) -> [DiracSpinor<P::Real>; N] {
     let (mut upper, mut out) = ([[Colour::ZERO; 2]; N], [DiracSpinor::ZERO; N]);
-    // In the DeGrand–Rossi basis the term is block diagonal. The blocks act on √2 times its upper and its lower spins.
+    // In the DeGrand–Rossi basis, the clover term is block diagonal. The blocks act on √2 times the upper and the lower
+    // spins of this basis.
     let (block, scale) = unsafe { P::load_block(tile, lane, 0) };
     each_rhs!(k < N: {
         let [a, b, c, d] = spinors[k].0;

@@ -5,7 +5,7 @@ use crate::algebra::{AntiHermitian, Complex, Su3, complex};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 use crate::per_rhs::Rounded;
 
-/// Real number type in which matrices and momenta are stored, complex number by complex number, in rows of a tile.
+/// Real number type of matrices and momenta. Complex numbers are stored one by one, in rows of a tile.
 pub trait Element: Rounded {
     /// The precision as a value.
     const PRECISION: Precision;
@@ -76,7 +76,7 @@ impl Element for f32 {
     const BYTES: usize = 8;
     #[inline(always)]
     unsafe fn load(tile: Global, lane: usize, k: usize, access: Access) -> Complex<f32> {
-        // Each number of a matrix is a row of its tile: on a GPU, half chunks.
+        // Each number of a matrix is one row of its tile. A GPU reads it as a half chunk.
         let HalfChunk([re, im]) = unsafe { record::load_half::<8>(tile.offset(8 * TILE * k), lane, 0, access) };
         complex(f32::from_bits(re), f32::from_bits(im))
     }

@@ -15,7 +15,7 @@ use crate::algebra::{
 };
 use crate::memory::{Access, Global};
 
-/// 16-bit floating point without a norm.
+/// Precision of 16-bit floating-point numbers without a norm.
 #[derive(Clone, Copy, Debug)]
 pub struct Fp16;
 
@@ -30,7 +30,7 @@ fn kept(spin: usize, z: Complex<f32>) -> Complex<f32> {
 #[inline(always)]
 fn join<S: ProjectorSign>(w: &[u32; 12], sign: S, (s, t): (usize, usize), phase: Phase) -> Colour<f32> {
     let (upper, lower) = (3 * s, 3 * t);
-    // A GPU has an instruction for each phase, whereas a CPU negates the numbers.
+    // A GPU has an instruction for each phase; a CPU negates the numbers instead.
     let (phase, negative) = match sign.is_plus() {
         true => (phase, 0),
         false if cfg!(target_arch = "nvptx64") => (phase.opposite(), 0),
@@ -83,7 +83,7 @@ impl NumberFormat for Fp16 {
     }
     #[inline(always)]
     unsafe fn store_projected((from, lane): (Global, usize), p: Projector, (to, place): (Global, usize)) {
-        // Projections in space already are 16-bit numbers, so that nothing is rounded.
+        // Projections in the spatial directions are already 16-bit numbers, so nothing is rounded.
         let HalfSpinor([a, b]) = unsafe { Self::load_projected(from, lane, p) }.value;
         let word = |z| Complex16::round(z).0;
         let words = [word(a.0[0]), word(a.0[1]), word(a.0[2]), word(b.0[0]), word(b.0[1]), word(b.0[2])];

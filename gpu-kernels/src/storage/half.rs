@@ -14,7 +14,7 @@ use crate::algebra::{
 };
 use crate::memory::{Access, Chunk, Global, high_half_over, join_low_halves, low_half_over, max_or_nan, reciprocal};
 
-/// Half precision: 16-bit fixed point with a norm for each site.
+/// Half precision: 16-bit fixed-point numbers with a norm for each site.
 #[derive(Clone, Copy, Debug)]
 pub struct Half;
 
@@ -37,7 +37,7 @@ fn biased(w: u32) -> Complex<f32> {
 /// a + phase · b, in units of the norm.
 #[inline(always)]
 fn combine(a: u32, b: u32, phase: Phase) -> Complex<f32> {
-    // The parts of b that are to be added are complemented, and then subtracted.
+    // Where a part of b has to be added, its code is complemented and then subtracted.
     let (b, cross) = match phase {
         Phase::MinusOne => (b, false),
         Phase::One => (!b, false),
@@ -137,7 +137,7 @@ impl NumberFormat for Half {
         let (w, norm) = unsafe { (words::load_half(tile, lane), tile.load4(HALF_NORMS + 4 * lane, Access::Shared)) };
         let at = |j: usize| twice(w[j]);
         let value = HalfSpinor([Colour([at(0), at(1), at(2)]), Colour([at(3), at(4), at(5)])]);
-        // In t the words are those of the spinor itself. The projector doubles it.
+        // For projections in t, the words are those of the spinor itself, which the projector doubles.
         Scaled { value, scale: if time { norm } else { norm * 0.5 } }
     }
     #[inline(always)]
@@ -188,7 +188,7 @@ impl LinkWords for Half {
     }
     #[inline(always)]
     fn encode_link(z: Complex<f64>) -> [u32; 4] {
-        // Adding 1.5 · 2⁵² rounds to the nearest integer without a library function.
+        // Adding 1.5 · 2⁵² rounds to the nearest integer without a call of a library function.
         let code = |x: f64| {
             let u = (x * 32768.0 + 32768.0).clamp(0.0, 65535.0);
             (u + 6_755_399_441_055_744.0).to_bits() as u32 & 0xffff

@@ -8,7 +8,7 @@ use crate::algebra::{Complex, Real, Su3};
 use crate::memory::{Access, Global};
 use core::marker::PhantomData;
 
-/// Set of vector registers, with the vector types of each precision.
+/// Set of vector registers of one size, with the vector types of each precision.
 pub trait VectorSet: Copy + Send + Sync + 'static {
     /// Vector of numbers in single precision.
     type Single: Element;
@@ -17,7 +17,7 @@ pub trait VectorSet: Copy + Send + Sync + 'static {
     /// Set of registers of half the size, or this set if no smaller registers exist.
     type Half: VectorSet;
 }
-/// Registers of 64 bytes (AVX-512).
+/// Vector registers of 64 bytes (AVX-512).
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes64;
 impl VectorSet for Bytes64 {
@@ -25,7 +25,7 @@ impl VectorSet for Bytes64 {
     type Double = F64x8;
     type Half = Bytes32;
 }
-/// Registers of 32 bytes (AVX2).
+/// Vector registers of 32 bytes (AVX2).
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes32;
 impl VectorSet for Bytes32 {
@@ -34,7 +34,7 @@ impl VectorSet for Bytes32 {
     type Half = Bytes32;
 }
 
-/// Precision whose fields can be read in lanes.
+/// Precision in which a CPU can read fields for several sites at once, in the lanes of vector registers.
 pub trait HasLanes: CloverFormat {
     /// Vector of numbers of this precision.
     type In<V: VectorSet>: Element;
@@ -46,7 +46,7 @@ impl HasLanes for Double {
     type In<V: VectorSet> = V::Double;
 }
 
-/// Format of precision P for several sites at once.
+/// Precision P for several sites at once, in vector registers V.
 #[derive(Clone, Copy, Debug)]
 pub struct InLanes<P, V>(PhantomData<(P, V)>);
 
@@ -74,7 +74,7 @@ impl<P: HasLanes, V: VectorSet> CloverFormat for InLanes<P, V> {
     }
 }
 
-/// Address of the pair of links of a direction. Each number is read when it is needed, because registers are few.
+/// Address of the pair of links of one direction. Each number is read when it is needed, because registers are few.
 #[derive(Clone, Copy, Debug)]
 pub struct PairInMemory {
     tile: Global,

@@ -5,9 +5,9 @@ use crate::algebra::{Complex, Su3, complex, quarter_tangent};
 use crate::field::Links;
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
-/// Reconstruction in a precision, which determines the storage of the pair of links of one direction, U_μ(x) and U†_μ(x−μ̂).
-/// The stored numbers of the first link come first, then those of the second. If phases are stored, a complex number made of
-/// the two phases follows.
+/// Reconstruction in one precision, which determines how the links U_μ(x) and U†_μ(x−μ̂) of one direction are stored
+/// together. The numbers of the first link come first, then those of the second. If phases are stored, a complex number
+/// follows that consists of the two phases.
 pub trait LinkFormat<P: NumberFormat>: Reconstruct {
     /// Type of a packed pair of links.
     type Pair: Copy;
@@ -51,7 +51,7 @@ pub trait LinkFormat<P: NumberFormat>: Reconstruct {
     fn backward(pair: &Self::Pair) -> Su3<P::Real>;
 }
 
-/// Links in the form in which hopping terms read them.
+/// Form of links in which hopping terms read them.
 pub trait HopLinks<P: NumberFormat>: 'static {
     /// Packed pair of links of a direction, or its address.
     type HopPair: Copy;
@@ -87,7 +87,7 @@ impl<P: NumberFormat, R: LinkFormat<P>> HopLinks<P> for R {
     }
 }
 
-/// Long links of improved staggered operators, with the storage of their fat links.
+/// Form of the long links of improved staggered operators, with the form of the fat links that belong to them.
 pub trait ImprovedHops<P: NumberFormat>: HopLinks<P> {
     /// Storage of the fat links.
     type Fat: HopLinks<P>;
@@ -96,7 +96,7 @@ impl<P: NumberFormat, R: LinkFormat<P, Full: LinkFormat<P>>> ImprovedHops<P> for
     type Fat = R::Full;
 }
 
-/// Formats of links that are written site by site.
+/// Form of links in which the links of a site are written together.
 pub trait StoreLinks<P: NumberFormat>: LinkFormat<P> {
     /// Writes the pair of direction `mu`.
     ///

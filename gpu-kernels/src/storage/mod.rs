@@ -46,13 +46,15 @@ use crate::Precision;
 use crate::algebra::{Colour, Complex, DiracSpinor, Projector, ProjectorSign, Scaled, ScaledColour};
 use crate::memory::{Access, Chunk, Global};
 
-/// Number of sites per tile in single precision and in 16 bits. [`Element::TILE`] is the number for other types.
+/// Number of sites per tile in single precision and in 16-bit formats. Other number types have [`Element::TILE`] sites
+/// per tile.
 pub const TILE: usize = <f32 as Element>::TILE;
 /// Bytes from one complex number of a record to its next on a CPU: two cache lines.
 const NUMBER_STRIDE: usize = 128;
-/// Distance in bytes between consecutive complex numbers of a record on a CPU: two cache lines.
+/// Granularity of allocation, in sites. Fields have memory for a multiple of this number of sites, which is whole tiles
+/// on every backend.
 pub const PADDING: usize = 32;
-/// Granularity of allocation in sites. Fields have memory for a multiple of this number, which is whole tiles on every backend.
+/// Returns the smallest multiple of [`PADDING`] that is at least `sites`.
 pub const fn padded(sites: usize) -> usize {
     sites.next_multiple_of(PADDING)
 }
@@ -72,8 +74,8 @@ pub(crate) fn place_in_tiles<T: Element>(i: u32) -> (u32, usize) {
 /// Distance in bytes between consecutive chunks of a site.
 pub(crate) const STRIDE: usize = 16 * TILE;
 
-/// Precision of storage, with its arithmetic. The provided functions are for fields whose complex numbers are stored one by one
-/// ([`Element`]).
+/// Precision in which numbers are stored, with its arithmetic. The provided functions are for fields whose complex
+/// numbers are stored one by one ([`Element`]).
 pub trait NumberFormat: Copy + Send + Sync + 'static {
     /// Type of real numbers in registers.
     type Real: Element;
@@ -161,7 +163,7 @@ pub trait NumberFormat: Copy + Send + Sync + 'static {
     const UNIT_LINKS: bool = false;
 }
 
-/// Precision in which links are stored as words.
+/// Precision in which the numbers of links are stored as words.
 pub trait LinkWords: NumberFormat {
     /// 32-bit words per complex number of a link.
     const LINK_WORDS: usize;

@@ -21,13 +21,14 @@ pub trait Reconstruct: Copy + Send + Sync + 'static {
     fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64>;
 }
 
-/// Storage of all nine elements, 18 reals.
+/// Storage of all nine complex elements of a link, 18 reals.
 #[derive(Clone, Copy, Debug)]
 pub struct Recon18;
 /// Storage of two rows of a matrix in SU(3), 12 reals. The third row follows from unitarity (Clark et al. 2009, appendix A.1).
 #[derive(Clone, Copy, Debug)]
 pub struct Recon12;
-/// Storage of two rows of a matrix in U(3) and the phase φ of its determinant, 13 reals. The third row is e^{iφ} (a × b)*.
+/// Storage of the two rows a and b of a matrix in U(3) and of the phase φ of its determinant, 13 reals. The third row
+/// is e^{iφ} (a × b)*.
 #[derive(Clone, Copy, Debug)]
 pub struct Recon13;
 
@@ -74,13 +75,15 @@ impl Reconstruct for Recon13 {
     }
 }
 
-/// Storage of the minimal eight reals of a matrix in SU(3) with rows a, b, c: a_2, a_3, b_1 and the phases φ of a_1 and c_1
-/// (Clark et al. 2009, appendix A.2), stored as tan(φ/4). It is singular if a_2 = a_3 = 0: see [`Recon8::is_singular`].
+/// Storage of the minimal eight reals of a matrix in SU(3) with rows a, b, c: a_2, a_3, b_1 and the phases φ of a_1 and
+/// c_1 (Clark et al. 2009, appendix A.2), each phase as tan(φ/4). The storage is singular if a_2 = a_3 = 0: see
+/// [`Recon8::is_singular`].
 #[derive(Clone, Copy, Debug)]
 pub struct Recon8;
-/// Storage of the minimal nine reals of a matrix in U(3): those of [`Recon8`] and the phase of the determinant D. Two rows of U
-/// are orthogonal, and their cross product is D times the conjugate of the third. D b_1* and D c_1* therefore replace b_1* and
-/// c_1* in the formulae of [`Recon8`]. No root of D is taken. It is singular where [`Recon8`] is.
+/// Storage of the minimal nine reals of a matrix U in U(3): those of [`Recon8`] and the phase of the determinant D. Two
+/// rows of U are orthogonal, and their cross product is D times the complex conjugate of the third row. Therefore D
+/// b_1* and D c_1* replace b_1* and c_1* in the formulae of [`Recon8`]. No root of D is taken. The storage is singular
+/// for the same matrices as [`Recon8`].
 #[derive(Clone, Copy, Debug)]
 pub struct Recon9;
 
@@ -91,7 +94,8 @@ fn polar<T: Real>(square: T, phase: T) -> Complex<T> {
 }
 
 impl Recon8 {
-    /// Returns whether |a_2|² + |a_3|² is so small that the reconstruction would lose more than three digits.
+    /// Returns whether |a_2|² + |a_3|² of the first row a is so small that the reconstruction would lose more than
+    /// three digits.
     #[inline(always)]
     pub fn is_singular(u: &Su3<f64>) -> bool {
         u.0[0][1].norm_sqr() + u.0[0][2].norm_sqr() < 1e-6
@@ -168,8 +172,8 @@ impl Reconstruct for Recon9 {
     }
 }
 
-/// Storage of links in temporal gauge (Clark et al. 2009, section 4.3) in the form of `R`. Links in t are the unit matrix
-/// except across the boundary, and are read only there.
+/// Storage of links in temporal gauge (Clark et al. 2009, section 4.3), as reconstruction `R`. Links in t are the unit
+/// matrix except across the boundary, and only there are they read.
 #[derive(Clone, Copy, Debug)]
 pub struct Temporal<R>(PhantomData<R>);
 
@@ -194,15 +198,15 @@ macro_rules! temporal {
 temporal!(Recon12);
 temporal!(Recon8);
 
-/// [`Recon12`] in temporal gauge.
+/// Storage of links in temporal gauge with the reconstruction [`Recon12`].
 pub type Recon12T = Temporal<Recon12>;
-/// [`Recon8`] in temporal gauge.
+/// Storage of links in temporal gauge with the reconstruction [`Recon8`].
 pub type Recon8T = Temporal<Recon8>;
 
-/// Storage of links in 16-bit fixed point beside fields in single precision, in the form of `R` in [`Half`](super::Half). CG
-/// with fields in 16 bits does not converge reliably for ill-conditioned operators, because its directions grow far larger than
-/// the residuals that are added to them. With links rounded to 16 bits, the operator is still a fixed matrix. Links are most of
-/// the data that staggered operators read.
+/// Storage of links in 16-bit fixed point for fields in single precision, as reconstruction `R` in
+/// [`Half`](super::Half). CG with fields in 16 bits does not converge reliably for ill-conditioned operators, because
+/// its directions become far larger than the residuals that are added to them. With links rounded to 16 bits, the
+/// operator remains a fixed matrix. Links are most of the data that staggered operators read.
 #[derive(Clone, Copy, Debug)]
 pub struct InHalf<R>(PhantomData<R>);
 

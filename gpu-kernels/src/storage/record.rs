@@ -6,7 +6,8 @@
 use super::{NUMBER_STRIDE, STRIDE};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
-/// Value that marks records in chunks on a CPU, in place of the number of bytes of a complex number.
+/// Value of the parameter `NUMBER` for records that are stored in chunks on a CPU; otherwise `NUMBER` is the number of
+/// bytes of a complex number.
 pub const CHUNKS: usize = 0;
 
 /// Returns whether records of complex numbers of `number` bytes are in chunks on this target.
@@ -38,7 +39,7 @@ pub unsafe fn load<const NUMBER: usize>(tile: Global, lane: usize, k: usize, acc
         }
     }
 }
-/// Reads words 4 k and 4 k + 1, which are the last ones of a record.
+/// Reads words 4 k and 4 k + 1 of a site's record, which are the last ones of the record.
 ///
 /// # Safety
 /// The contract of [`load`] holds.
@@ -52,7 +53,7 @@ pub unsafe fn load_half<const NUMBER: usize>(tile: Global, lane: usize, k: usize
         }
     }
 }
-/// Reads words 2 k and 2 k + 1 of a record of whole chunks.
+/// Reads words 2 k and 2 k + 1 of a site's record that consists of whole chunks.
 ///
 /// # Safety
 /// The contract of [`load`] holds.
@@ -66,7 +67,7 @@ pub unsafe fn load_number<const NUMBER: usize>(tile: Global, lane: usize, k: usi
         }
     }
 }
-/// Writes words 2 k and 2 k + 1 of a record of whole chunks.
+/// Writes words 2 k and 2 k + 1 of a site's record that consists of whole chunks.
 ///
 /// # Safety
 /// The contract of [`store`] holds.
@@ -98,7 +99,7 @@ pub unsafe fn store<const NUMBER: usize>(tile: Global, lane: usize, k: usize, ch
         }
     }
 }
-/// Writes words 4 k and 4 k + 1, which are the last ones of a record.
+/// Writes words 4 k and 4 k + 1 of a site's record, which are the last ones of the record.
 ///
 /// # Safety
 /// The contract of [`store`] holds.
@@ -112,7 +113,7 @@ pub unsafe fn store_half<const NUMBER: usize>(tile: Global, lane: usize, k: usiz
         }
     }
 }
-/// Writes word `i` of a record that consists of `chunks` whole chunks and a last one of `tail` bytes.
+/// Writes word `i` of a site's record that consists of `chunks` whole chunks and a last chunk of `tail` bytes.
 ///
 /// # Safety
 /// The contract of [`store`] holds.

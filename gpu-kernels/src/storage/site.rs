@@ -6,7 +6,7 @@ use crate::format::KernelFormat;
 use crate::memory::{Access, Global};
 use core::marker::PhantomData;
 
-/// Storage format of one kind of field.
+/// Storage format of a site of one kind of field.
 pub trait SiteFormat: KernelFormat + Copy + Send + Sync + 'static {
     /// Type of real numbers in registers.
     type Real: Element;
@@ -26,7 +26,7 @@ pub trait SiteFormat: KernelFormat + Copy + Send + Sync + 'static {
     unsafe fn store(tile: Global, lane: usize, value: &Self::Value);
 }
 
-/// Complex numbers on a site as one value.
+/// Complex numbers of a site as one value, for example a spinor.
 pub trait SiteValue<T: Real>: Copy {
     /// Value whose components are all 0.
     const ZERO: Self;
@@ -43,7 +43,7 @@ pub trait SiteValue<T: Real>: Copy {
     fn dot(self, other: Self) -> Complex<f64>;
 }
 
-/// Degrees of freedom on a site of a fermion field, in any precision.
+/// Kind of a fermion field: its degrees of freedom on a site, in any precision.
 pub trait SiteKind: Copy + Send + Sync + 'static {
     /// The kind as a value.
     const FERMIONS: FermionKind;
@@ -69,7 +69,7 @@ pub trait SiteKind: Copy + Send + Sync + 'static {
     unsafe fn store<P: NumberFormat>(tile: Global, lane: usize, value: &Self::Value<P::Real>);
 }
 
-/// Format of fields of kind K in precision P.
+/// Format of fermion fields of kind K in precision P.
 #[derive(Clone, Copy, Debug)]
 pub struct Sites<K, P>(PhantomData<(K, P)>);
 
@@ -94,9 +94,9 @@ pub struct WilsonFermion;
 #[derive(Clone, Copy, Debug)]
 pub struct StaggeredFermion;
 
-/// Format of four-spin spinors in precision P.
+/// Format of fields of spinors with four spins in precision P.
 pub type Spinors<P> = Sites<WilsonFermion, P>;
-/// Format of colour vectors in precision P.
+/// Format of fields of colour vectors in precision P.
 pub type Colours<P> = Sites<StaggeredFermion, P>;
 
 impl<T: Real> SiteValue<T> for DiracSpinor<T> {

@@ -12,7 +12,8 @@ use crate::memory::{Chunk, Global, HalfChunk};
 use crate::multi_rhs::LOOPED_THREADS;
 use core::marker::PhantomData;
 
-/// Storage of links in shared memory, in the form of `R` and packed as in the field. A CPU reads them from the field.
+/// Storage of links in shared memory, with the reconstruction `R` and packed as in the field of links. A CPU reads the
+/// links from the field instead.
 #[derive(Clone, Copy, Debug)]
 pub struct Staged<R>(PhantomData<R>);
 
@@ -32,7 +33,7 @@ impl<R: Reconstruct> Reconstruct for Staged<R> {
     }
 }
 
-/// Packed pairs of links in chunks, the last of which may be short.
+/// Packed pair of links that is divided into chunks, the last of which may be short.
 pub trait Slots: Copy {
     /// Writes a pair of `bytes` bytes to the slots of this thread, from number `slot` on.
     ///
@@ -81,7 +82,7 @@ impl<const K: usize> Slots for ([Chunk; K], HalfChunk) {
     }
 }
 
-/// Returns the address of this thread's first slot.
+/// Returns the address, in shared memory, of this thread's first slot.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 pub fn first_slot() -> u32 {
@@ -128,7 +129,8 @@ impl<P: NumberFormat, R: LinkFormat<P, Pair: Slots>> LinkFormat<P> for Staged<R>
     }
 }
 
-/// Copies the pairs of site `i` to this thread's slots, and returns their base address for [`LinkFormat::pair`].
+/// Copies the pairs of links of site `i` to this thread's slots, and returns the base address of the slots for
+/// [`LinkFormat::pair`].
 ///
 /// # Safety
 /// The contract of [`StageLinks::stage`](crate::multi_rhs::StageLinks::stage) holds.

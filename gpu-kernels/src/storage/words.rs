@@ -9,7 +9,7 @@ use crate::memory::{Access, Chunk, Global, HalfChunk};
 /// Number of bytes of the twelve words of a spinor.
 pub const BYTES: usize = 48;
 
-/// Reads the twelve words of a spinor, all colours of one spin after the other.
+/// Reads the twelve words of a spinor. The three colours of a spin follow each other.
 ///
 /// # Safety
 /// The tile is valid and read as `access` promises.
@@ -31,7 +31,7 @@ pub unsafe fn load_kept<S: ProjectorSign>(tile: Global, lane: usize, p: Projecto
     };
     [a, b, c, d, e, f]
 }
-/// Writes the words that `word` returns for each spin and colour.
+/// Writes the twelve words of a spinor, `word(spin, colour)` for each spin and colour.
 ///
 /// # Safety
 /// The tile is valid, and no other thread writes the element.
@@ -46,7 +46,7 @@ pub unsafe fn store(tile: Global, lane: usize, word: impl Fn(usize, usize) -> u3
 /// Number of bytes of the six words of a half spinor, a chunk and a half.
 pub const HALF_BYTES: usize = 24;
 
-/// Reads the words of a half spinor.
+/// Reads the six words of a half spinor.
 ///
 /// # Safety
 /// The contract of [`load_kept`] holds.
@@ -56,7 +56,7 @@ pub unsafe fn load_half(tile: Global, lane: usize) -> [u32; 6] {
         unsafe { (tile.load16(16 * lane, Access::Shared), tile.load8(STRIDE + 8 * lane, Access::Shared)) };
     [a, b, c, d, e, f]
 }
-/// Writes the words of a half spinor.
+/// Writes the six words of a half spinor.
 ///
 /// # Safety
 /// The contract of [`store`] holds.

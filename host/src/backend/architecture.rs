@@ -2,7 +2,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The compute capability of a GPU, major and minor.
+/// Compute capability of a GPU: its major and minor number.
 pub type Capability = (i32, i32);
 
 /// Architecture for which kernels are compiled. `Display` gives NVIDIA's name: `sm_80` stands for compute capability 8.0.
@@ -60,9 +60,9 @@ impl CodeForm {
             CodeForm::Cubin => "cubin",
         }
     }
-    /// Whether a GPU can run code of this form. Machine code needs a GPU of the same major capability, and PTX one of any major capability.
-    /// In both cases the GPU's capability must not be lower than that of the code. Code for an exact architecture, such as `sm_90a`, runs
-    /// on this capability only.
+    /// Whether a GPU can run code of this form. Machine code runs only on GPUs of the same major capability; PTX has no such limit. In both
+    /// cases, the capability of the GPU must not be lower than that of `architecture`. Code for an exact architecture, such as `sm_90a`,
+    /// runs on GPUs of exactly this capability only.
     pub fn runs_on(self, architecture: Architecture, gpu: Capability) -> bool {
         let made_for = architecture.capability;
         match self {

@@ -79,12 +79,13 @@ impl From<Cpu> for Arc<dyn Backend> {
 }
 
 impl Cpu {
-    /// Makes a backend with its own threads; `None` makes as many as the current rayon pool has. Panics if the operating system provides
-    /// too few threads; [`try_new`](Self::try_new) returns an error instead.
+    /// Makes a backend with its own team of threads. `threads` is their number; `None` stands for the number of threads in the current
+    /// rayon pool. Panics if the operating system provides too few threads; [`try_new`](Self::try_new) returns an error instead.
     pub fn new(threads: Option<usize>) -> Self {
         Self::try_new(threads).expect("the operating system starts threads")
     }
-    /// Makes a backend with its own threads; `None` makes as many as the current rayon pool has.
+    /// Makes a backend with its own team of threads. `threads` is their number; `None` stands for the number of threads in the current
+    /// rayon pool.
     ///
     /// # Errors
     /// [`BackendError::NoThreads`](super::BackendError::NoThreads) if the operating system provides too few threads.
@@ -151,7 +152,7 @@ impl Cpu {
         });
         sums
     }
-    /// Returns the number of threads.
+    /// Returns the number of threads that run kernels.
     pub fn threads(&self) -> usize {
         self.shared.team.threads()
     }
@@ -190,7 +191,7 @@ unsafe impl Sync for CacheLines {}
 impl CacheLines {
     /// Allocates zeroed memory; returns `None` if too little is free.
     fn new(bytes: usize) -> Option<Self> {
-        // An allocator for zeroed memory of larger alignment would write all of it with one thread. A small alignment avoids this;
+        // With a larger alignment, the allocator would clear all of the memory itself, in one thread. The small alignment avoids this;
         // `address` rounds up to a cache line.
         let layout = Layout::from_size_align(bytes.checked_add(CACHE_LINE)?, 16).ok()?;
         // SAFETY: the size is not 0.
@@ -245,8 +246,8 @@ impl Backend for Cpu {
         }
         let memory = CacheLines::new(16 * count).ok_or_else(|| too_little(self))?;
         let mut buffer = DeviceBuffer::new(memory.address(), 16 * count, memory);
-        // All threads write the memory now: a page that is missing later would end the program, and the system places each page near the
-        // processor that writes it first.
+        // All threads now write to the memory. If the system could not provide a page later, it would end the program; besides, it places
+        // each page near the processor that writes to the page first.
         self.clear(&mut buffer)?;
         Ok(buffer)
     }

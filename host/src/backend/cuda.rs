@@ -117,13 +117,13 @@ unsafe impl Send for Scratch {}
 /// Properties of a GPU, available before it is opened.
 #[derive(Clone, Debug)]
 pub struct CudaDevice {
-    /// Number of the GPU, from 0, as for `--device`.
+    /// Number of the GPU, from 0, as given to `--device`.
     pub ordinal: usize,
-    /// Marketing name.
+    /// Marketing name of the GPU.
     pub name: String,
-    /// Total memory in bytes.
+    /// Total memory of the GPU in bytes.
     pub memory: usize,
-    /// Compute capability, major and minor.
+    /// Compute capability of the GPU: its major and minor number.
     pub capability: Capability,
 }
 
@@ -187,7 +187,7 @@ impl Cuda {
         Self::with_tuning(device, Tuning::default())
     }
     /// Opens the GPU with number `device`. With [`Mode::Search`], every new kind of launch is repeated with several block shapes to find
-    /// the fastest. This leaves meaningless numbers in the fields, so use it on scratch fields only.
+    /// the fastest. The repeated launches leave meaningless numbers in the fields, so use this mode on scratch fields only.
     pub fn with_tuning(device: usize, tuning: Tuning) -> Result<Self> {
         let devices = Self::devices()?;
         let count = devices.len();
@@ -216,12 +216,12 @@ impl Cuda {
             raw(sys::cuMemAlloc_v2(&mut done, 2 * 4 * LAUNCH_SUMS), "allocating space for sums", &name)?;
             raw(sys::cuMemsetD8Async(done, 0, 2 * 4 * LAUNCH_SUMS, queue.handle()), "clearing space for sums", &name)?;
             raw(sys::cuMemAlloc_v2(&mut unread, 4 * LAUNCH_SUMS), "allocating space for sums", &name)?;
-            // The flag 2 is CU_MEMHOSTALLOC_DEVICEMAP: the GPU can access the memory. With unified addressing it has the same address
-            // there.
+            // The flag 2 is CU_MEMHOSTALLOC_DEVICEMAP: the GPU can access the memory. With unified addressing, the memory has the same
+            // address on the GPU and on the host.
             raw(sys::cuMemHostAlloc(&mut results, 12 * REDUCTION_SLOTS, 2), "allocating pinned memory", &name)?;
             std::ptr::write_bytes(results.cast::<u8>(), 0, 12 * REDUCTION_SLOTS);
         }
-        // Other streams also use the memory for sums, so it must be cleared first.
+        // Launches on other streams also use the memory for sums, so it must be cleared before the first of them.
         queue.wait(&name)?;
         let results: *mut f64 = results.cast();
         let ready = results.wrapping_add(REDUCTION_SLOTS).cast();
@@ -393,7 +393,7 @@ impl Cuda {
                 if blocks > most {
                     let (sites, most) = (threads[0] * blocks, u64::from(threads[0]) * u64::from(most));
                     let code = format!(
-                        "a face has {sites} sites, but at most {most} are possible: divide the lattice in another way"
+                        "a face has {sites} sites, but at most {most} are possible: choose another grid of processes"
                     );
                     return Err(BackendError::Driver { call: "a sum at a face".into(), device: self.device(), code });
                 }
@@ -468,7 +468,7 @@ impl Drop for CudaState {
         // SAFETY: allocated in `new`, freed once. A failure during shutdown has no caller to be reported to.
         unsafe {
             let _ = CurrentContext::set_current(&self.context);
-            // The marks of the timer belong to the context, and must be dropped before it.
+            // The events of the timer belong to the context, and must be destroyed before it.
             *lock(&self.profile) = profile::LaunchTimer::default();
             // Wait for copies: the driver does not wait for them before it frees page-locked memory.
             let _ = self.queue.wait(&self.name);
@@ -764,14 +764,15 @@ impl Backend for Cuda {
 }
 
 impl Cuda {
-    /// Returns the PCI address of the GPU in its host. Unlike the number of the GPU, it is the same in all processes.
+    /// Returns the PCI address of the GPU. The number of a GPU can differ between processes of a machine; its PCI address is the same in
+    /// all of them.
     pub fn bus(&self) -> Result<String> {
         let attribute = |a| driver(self.shared.device.get_attribute(a), "reading an attribute", self.name());
         let [domain, bus, device] =
             [DeviceAttribute::PciDomainId, DeviceAttribute::PciBusId, DeviceAttribute::PciDeviceId].map(attribute);
         Ok(format!("{:04x}:{:02x}:{:02x}", domain?, bus?, device?))
     }
-    /// Returns the compute capability, major and minor.
+    /// Returns the compute capability of the GPU: its major and minor number.
     pub fn capability(&self) -> Capability {
         self.shared.capability
     }

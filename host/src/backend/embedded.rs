@@ -35,7 +35,7 @@ pub struct KernelCode {
 }
 
 impl KernelCode {
-    /// Makes a code from the content of a file.
+    /// Makes the code of a module from `bytes`, the uncompressed content of a file.
     pub fn new(form: CodeForm, architecture: Architecture, bytes: Vec<u8>) -> Self {
         KernelCode { form, architecture, bytes: Cow::Owned(bytes), unpacked: None }
     }
@@ -76,7 +76,7 @@ pub fn kernel_images() -> Vec<KernelImage> {
     }
 }
 
-/// Returns the module with this name, or `None`. No files of other modules are read.
+/// Returns the module with this name; `None` if it does not exist. Files of other modules are not read.
 pub fn kernel_image(module: &str) -> Option<KernelImage> {
     match folder() {
         Some(folder) if !is_ours(&folder) => None,
@@ -94,8 +94,8 @@ fn folder() -> Option<PathBuf> {
     if EMBEDDED.is_empty() { beside() } else { None }
 }
 
-/// Returns the folder of kernels that were built from other source than this program. Such kernels are ignored, because their arguments may
-/// differ.
+/// Returns the folder of compiled kernels if it contains kernels of another source than that of this program; otherwise `None`. Such
+/// kernels are ignored, because their arguments may differ.
 pub fn foreign_kernels() -> Option<PathBuf> {
     folder().filter(|folder| !modules_of(folder).is_empty() && !is_ours(folder))
 }

@@ -22,24 +22,25 @@ impl DeviceBuffer {
     pub(super) fn new(address: *mut u8, bytes: usize, owner: impl Any + Send + Sync) -> Self {
         DeviceBuffer { address, bytes, _owner: Box::new(owner) }
     }
-    /// Returns the buffer with an additional value `more`, which is dropped with it.
+    /// Returns the buffer with an additional value `more`, which is dropped with the buffer.
     #[must_use]
     pub fn with(self, more: impl Any + Send + Sync) -> Self {
         let (address, bytes) = (self.address, self.bytes);
         DeviceBuffer::new(address, bytes, (self, more))
     }
-    /// Returns the size in bytes.
+    /// Returns the size of the buffer in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
-    /// Returns the address for kernels. It is aligned to 128 bytes on a GPU, and to a cache line on a CPU.
+    /// Returns the address of the memory, for the arguments of kernels. The address is aligned to 128 bytes on a GPU, and to a cache line
+    /// on a CPU.
     pub fn address(&self) -> *mut u8 {
         self.address
     }
 }
 
-/// Host memory that a device reads and writes directly, for messages to other processes. Clones share the memory. Making it requires the
-/// promise [`Ordered`](super::Ordered).
+/// Host memory that a device reads and writes directly, for messages to other processes. Clones share the memory. Backends make such memory
+/// only if the caller gives the promise [`Ordered`](super::Ordered).
 #[derive(Clone)]
 pub struct Pinned(Arc<DeviceBuffer>);
 
@@ -48,7 +49,7 @@ impl Pinned {
     pub(super) fn new(memory: DeviceBuffer) -> Self {
         Pinned(Arc::new(memory))
     }
-    /// Returns the size in bytes.
+    /// Returns the size of the memory in bytes.
     pub fn size(&self) -> usize {
         self.0.bytes
     }

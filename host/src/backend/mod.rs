@@ -27,8 +27,8 @@ use gpu_kernels::{Format, Instance, Instances, SumInstances, Table};
 use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
-/// Largest number of right-hand sides in a block of vectors, and therefore in a kernel launch. Launches with numbers for each right-hand
-/// side in their arguments process at most [`gpu_kernels::per_rhs::MAX_RHS_WITH_NUMBERS`] at a time.
+/// Largest number of right-hand sides in a block of vectors, and therefore in a kernel launch. Launches whose arguments contain a number
+/// for each right-hand side process at most [`gpu_kernels::per_rhs::MAX_RHS_WITH_NUMBERS`] right-hand sides at a time.
 pub const MAX_RHS_PER_LAUNCH: usize = 64;
 /// Number of slots for sums in a round of reductions: 8 values for each right-hand side and each of the five parts of a partitioned
 /// lattice.
@@ -40,9 +40,9 @@ pub const LAUNCH_SUMS: usize = 8 * MAX_RHS_PER_LAUNCH;
 /// Free and total memory of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// Number of bytes that can be allocated now.
+    /// Free memory in bytes: what can be allocated now.
     pub free: usize,
-    /// Total number of bytes.
+    /// Total memory of the device in bytes.
     pub total: usize,
 }
 
@@ -270,14 +270,14 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Makes the call of a kernel in a format.
+    /// Makes the call of a kernel's instance for `format` with the given arguments.
     ///
     /// # Errors
     /// [`BackendError::NoFormat`] if the kernel is not compiled for the format.
     pub fn of<A: Copy>(kernel: &Instances<A>, format: Format, arguments: &'a A) -> Result<Self> {
         Self::new(kernel.0, format, arguments)
     }
-    /// Makes the call of a reduction in a format.
+    /// Makes the call of a reduction's instance for `format` with the given arguments.
     ///
     /// # Errors
     /// [`BackendError::NoFormat`] if the reduction is not compiled for the format.
@@ -429,11 +429,12 @@ impl From<&dyn Backend> for Arc<dyn Backend> {
 }
 
 impl dyn Backend {
-    /// Runs a kernel in a format for sites `0..n` and right-hand sides `0..nrhs`.
+    /// Launches a kernel's instance for `format` on the main stream, for sites `0..n` and right-hand sides `0..nrhs`.
     pub fn launch<A: Copy>(&self, kernel: &Instances<A>, format: Format, arguments: &A, n: u32, nrhs: u32) -> Result {
         self.run(None, Call::of(kernel, format, arguments)?, n, nrhs)
     }
-    /// Sums a reduction in a format, as [`Backend::sum`] does, on the main stream.
+    /// Launches a reduction's instance for `format` on the main stream, for sites `0..n` and right-hand sides `0..nrhs`. The sums go to
+    /// slots from `slot` on, as with [`Backend::sum`].
     pub fn reduce<A: Copy>(
         &self,
         kernel: &SumInstances<A>,
@@ -444,7 +445,7 @@ impl dyn Backend {
     ) -> Result {
         self.sum(None, Call::of_sum(kernel, format, arguments)?, n, nrhs, slot)
     }
-    /// Whether `other` is the same backend: this one or a clone.
+    /// Whether `other` is this backend or a clone of it.
     pub fn is(&self, other: &dyn Backend) -> bool {
         self.id() == other.id()
     }

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 pub struct KernelTime {
     /// Name of the kernel, including its formats.
     pub name: String,
-    /// Number of launches.
+    /// Number of launches of the kernel.
     pub launches: u64,
-    /// Total seconds of all launches.
+    /// Total time of all launches in seconds.
     pub seconds: f64,
 }
 
@@ -23,7 +23,7 @@ impl Totals {
             None => drop(self.0.insert(name.into(), (1, seconds))),
         }
     }
-    /// Returns the totals of all kernels, the longest total time first.
+    /// Returns the number of launches and the total time of each kernel; the kernel with the longest total time is first.
     pub fn sorted(self) -> Vec<KernelTime> {
         let time = |(name, (launches, seconds))| KernelTime { name, launches, seconds };
         let mut all: Vec<_> = self.0.into_iter().map(time).collect();

@@ -87,12 +87,12 @@ impl Team {
         }
         Ok(team)
     }
-    /// Returns the number of threads, including the caller.
+    /// Returns the number of threads in the team, including the caller.
     pub fn threads(&self) -> usize {
         self.state.shares.len()
     }
-    /// Calls `task` for each number below `count`. If the team is already computing, which includes calls from a task, the caller computes
-    /// everything.
+    /// Calls `task` for each number below `count`, with the calls distributed over the threads of the team. If the team is already
+    /// computing, for example because a task calls this function, the caller computes everything itself.
     pub fn run(&self, count: usize, task: &Task<'_>) {
         let busy = match self.launching.try_lock() {
             Ok(guard) if self.threads() > 1 => Some(guard),
@@ -130,7 +130,7 @@ impl Drop for EndOfLaunch<'_> {
             waited.pause();
         }
         if std::thread::panicking() {
-            // The caller reports its own panic. That of a worker is discarded, so that it does not appear in a later launch.
+            // The caller reports its own panic. The panic of a worker is discarded, so that it does not appear in a later launch.
             lock(&self.0.panic).take();
         }
     }
@@ -156,8 +156,8 @@ impl TeamState {
                 continue;
             }
             self.active.fetch_add(1, SeqCst);
-            // Both sides write before they read: either this thread reads that the launch has ended, or the caller reads that the thread is
-            // active.
+            // This thread and the caller both write before they read. Therefore, either this thread reads that the launch has ended, or the
+            // caller reads that this thread is active.
             if self.phase.load(SeqCst) == phase {
                 // SAFETY: the launch is under way, and the caller waits for active threads.
                 let task = unsafe { (*self.job.get()).map(|task| &*task) };

@@ -23,9 +23,9 @@ use gpu_kernels::sums::DeviceSums;
 use gpu_kernels::transfer::HostArray;
 use gpu_kernels::{LinkStorage, Precision};
 
-/// Promise about memory that others use at the same time, for messages or in other processes: it is read and written in an order without
-/// races, and its addresses are valid. No type can check this. Only this crate's exchange of faces can give the promise; a backend that
-/// wraps another passes it on.
+/// Promise about memory that messages or other processes use at the same time: the memory is read and written in an order without races,
+/// and its addresses are valid. No type can check this. Only this crate's exchange of faces can give the promise; a backend that wraps
+/// another passes it on.
 #[derive(Clone, Copy, Debug)]
 pub struct Ordered(());
 

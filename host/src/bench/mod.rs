@@ -25,9 +25,9 @@ pub struct BenchRow {
     pub nrhs: usize,
     /// Time of one call in microseconds: the median of several batches.
     pub microseconds: f64,
-    /// 10⁹ floating-point operations per second of all processes together, by the standard count of the community.
+    /// Rate of all processes together in 10⁹ floating-point operations per second, by the standard count of the community.
     pub gflops: f64,
-    /// 10⁹ bytes per second of one process, counting compulsory traffic only: every link and every spinor once.
+    /// Memory traffic of one process in 10⁹ bytes per second. Only compulsory traffic counts: every link and every spinor once.
     pub gbps: f64,
     /// Ratio of `gbps` to the bandwidth of a copy measured in the same run.
     pub fraction_of_copy: f64,
@@ -74,7 +74,7 @@ pub fn copy_bandwidth(domain: &Domain) -> Result<f64> {
     Ok(2.0 * bytes as f64 / seconds)
 }
 
-/// Measures the bandwidth of a copy, as the only row of a table.
+/// Measures the bandwidth of a copy within the device's memory, and returns it as the only row of a table.
 pub fn copy(domain: &Domain) -> Result<Vec<BenchRow>> {
     let bandwidth = copy_bandwidth(domain)?;
     let bytes = if domain.backend().name() == "cpu" { 1usize << 27 } else { 1 << 30 };
@@ -119,22 +119,23 @@ fn measure(
     Ok(rows)
 }
 
-/// Measures an operator: the hopping term from one parity to the other, alone and with the additions that a solver needs, and the even-odd
-/// matrix. The link storages of improved staggered operators apply to the long links. Storages that keep a phase get links in U(3).
+/// Measures the operations of an operator, and returns a row for each: the hopping term from one parity to the other, alone and with the
+/// additions that a solver needs, and the even-odd matrix. The link storages of improved staggered operators apply to the long links. For
+/// storages that keep a phase, the links are in U(3).
 pub fn operator(domain: &Domain, definition: &'static Definition, options: &Options) -> Result<Vec<BenchRow>> {
     measure(domain, options, |domain, options, extent, visit| {
         workload::operator(domain, definition, options, extent, visit)
     })
 }
 
-/// Measures linear algebra on spinors of one parity.
+/// Measures the operations of linear algebra on spinors of one parity, and returns a row for each.
 pub fn blas(domain: &Domain, options: &Options) -> Result<Vec<BenchRow>> {
     measure(domain, options, |domain, options, extent, visit| {
         workload::linear_algebra(domain, FermionKind::Wilson, options, extent, visit)
     })
 }
 
-/// Measures linear algebra on colour vectors of one parity.
+/// Measures the operations of linear algebra on colour vectors of one parity, and returns a row for each.
 pub fn colour_blas(domain: &Domain, options: &Options) -> Result<Vec<BenchRow>> {
     measure(domain, options, |domain, options, extent, visit| {
         workload::linear_algebra(domain, FermionKind::Staggered, options, extent, visit)

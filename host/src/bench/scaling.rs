@@ -38,12 +38,11 @@ const ALGEBRA: [&str; 6] = ["norm2_kernel", "norm2", "axpy", "axpy_norm2", "cg_u
 pub struct ScalingPlan {
     /// Operator to measure.
     pub definition: &'static Definition,
-    /// Formats to measure. The lattice of these options is the local lattice of weak scaling; costs of partitioning are measured on
-    /// lattices of similar size.
+    /// Formats to measure, and the local lattice of weak scaling. Costs of partitioning are measured on lattices of similar size.
     pub options: Options,
     /// Largest local lattice on which kernels are measured alone.
     pub largest: Lattice,
-    /// Usual transport of faces within a host.
+    /// Usual transport of faces between processes of one machine.
     pub transport: Transport,
 }
 
@@ -83,11 +82,12 @@ pub struct OperationSeries {
     pub hops: usize,
     /// Number of sums over all processes for which a call waits.
     pub sums: usize,
-    /// Number of bytes of a site in a message.
+    /// Number of bytes that a message contains for a site.
     pub zone_bytes: usize,
-    /// Floating-point operations of a call for each site of the lattice; a call processes one half of the sites.
+    /// Number of floating-point operations of a call, divided by the number of sites of the lattice. A call processes one half of the
+    /// sites.
     pub flops: f64,
-    /// Pairs of local sites and seconds of a call, for the largest lattice first.
+    /// Pairs of the number of local sites and the seconds of a call; the largest lattice is first.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -98,7 +98,7 @@ pub struct AlgebraSeries {
     pub name: String,
     /// Precision of the fields.
     pub precision: Precision,
-    /// Pairs of local sites and seconds of a call, for the largest lattice first.
+    /// Pairs of the number of local sites and the seconds of a call; the largest lattice is first.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -122,9 +122,9 @@ pub struct ExchangeTime {
     pub grid: ProcessGrid,
     /// Number of steps of the longest hop, which determines how many layers are exchanged.
     pub reach: usize,
-    /// Number of bytes of a site in a message.
+    /// Number of bytes that a message contains for a site.
     pub zone_bytes: usize,
-    /// Seconds of an exchange, including packing.
+    /// Time of an exchange in seconds, including packing.
     pub seconds: f64,
 }
 
@@ -144,7 +144,7 @@ pub struct OperationTime {
 /// An operation and the seconds of one call.
 type TimedOperation = (workload::Operation, f64);
 
-/// *Collective.* Returns the seconds of a call of each of the operator's operations on a domain, for the slowest process.
+/// *Collective.* Returns the seconds of a call for each operation of the plan's operator on a domain; the slowest process counts.
 pub fn times(domain: &Domain, plan: &ScalingPlan) -> Result<Vec<OperationTime>> {
     let named = |(operation, seconds): TimedOperation| {
         let workload::Operation { name, precision, storage, .. } = operation;
@@ -213,7 +213,7 @@ fn halved(largest: Lattice) -> Result<Vec<Lattice>> {
     Ok(all)
 }
 
-/// *Collective.* Measures all times for a scaling model. Needs at least two processes on one host, each with its own device.
+/// *Collective.* Measures all times for a scaling model. Needs at least two processes on one machine, each with its own device.
 pub fn measure(backend: &dyn Backend, network: &Arc<dyn Network>, plan: &ScalingPlan) -> Result<ScalingTimes> {
     let definition = plan.definition;
     let sum_step = sum_step(&**network)?;
@@ -285,7 +285,7 @@ fn alone(
     let operation = |TimedSeries { operation, points }| {
         let workload::Operation { name, precision, storage, flops, .. } = operation;
         let is_matrix = name.contains("_matrix");
-        // M†M of staggered operators includes the sum for which CG waits.
+        // For staggered operators, M†M includes the sum for which CG waits.
         let has_sums = name.ends_with("_sums") || is_matrix && definition.kind == FermionKind::Staggered;
         OperationSeries {
             name,
@@ -295,7 +295,7 @@ fn alone(
             hops: if is_matrix { 2 } else { 1 },
             sums: usize::from(has_sums),
             zone_bytes: zone_bytes(definition.kind, precision),
-            // The operations were counted on the first lattice of the series.
+            // The floating-point operations were counted on the first lattice of the series.
             flops: flops / points[0].0,
             points,
         }

@@ -63,18 +63,18 @@ pub struct Cell {
     pub mass: f64,
     /// Scheme of the solves.
     pub scheme: SolverScheme,
-    /// Mean number of iterations, including reliable updates or corrections, as in the paper. With several shifts, it includes multi-shift
-    /// CG and all solves that follow it.
+    /// Mean number of iterations of a solve. Reliable updates and corrections count as iterations, as in Clark et al. 2009. With several
+    /// shifts, the number includes multi-shift CG and all solves that follow it.
     pub iterations: f64,
-    /// Mean number of reliable updates or corrections.
+    /// Mean number of reliable updates or corrections in a solve.
     pub updates: f64,
-    /// Mean seconds of a solve, without transfers.
+    /// Mean time of a solve in seconds, without transfers.
     pub seconds: f64,
     /// Mean number of iterations of multi-shift CG alone; 0 without multi-shift CG.
     pub first_iterations: f64,
-    /// Mean seconds of multi-shift CG alone; 0 without multi-shift CG.
+    /// Mean time of multi-shift CG alone in seconds; 0 without multi-shift CG.
     pub first_seconds: f64,
-    /// 10⁹ operations per second during the solves; only the matrix counts.
+    /// Rate during the solves in 10⁹ floating-point operations per second; only operations of the matrix count.
     pub gflops: f64,
     /// Largest true residual ‖b − M x‖ / ‖b‖ of the full system.
     pub true_residual: f64,
@@ -83,7 +83,8 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Returns the seconds of a solve divided by its number of iterations. The time includes reliable updates, the number does not.
+    /// Returns the time of a solve divided by its number of iterations, in seconds. The time includes reliable updates, but they do not
+    /// count as iterations here.
     pub fn seconds_per_iteration(&self) -> f64 {
         self.seconds / (self.iterations - self.updates)
     }
@@ -209,7 +210,7 @@ pub fn schemes(
         .collect()
 }
 
-/// Solves M ψ = η for all sources.
+/// Solves M ψ = η for all sources with one scheme, and returns averages over the solves that converged.
 ///
 /// # Errors
 /// [`StudyFailure`] if the study cannot continue. Solves that do not converge are no error; the cell records them.
@@ -227,7 +228,7 @@ pub fn cell<F: Fermion>(
     })
 }
 
-/// Measures the speed of an operator's even-odd matrix alone in 10⁹ operations per second, for one right-hand side.
+/// Measures the rate of an operator's even-odd matrix alone in 10⁹ floating-point operations per second, for one right-hand side.
 pub fn matrix_gflops<F: Fermion>(
     configuration: &Configuration,
     operator: Operator,
@@ -241,7 +242,7 @@ pub fn matrix_gflops<F: Fermion>(
     full.upload(&[generate::random_source::<F>(domain.section(), 1)])?;
     let (mut x, mut y) = (space.allocate()?, space.allocate()?);
     space.convert_from(&full.even, &mut x)?;
-    // The input remains the same: if the matrix were applied repeatedly to its own output, the numbers would overflow.
+    // Every call has the same input: if the matrix were applied repeatedly to its own output, the numbers would overflow.
     let seconds = time(domain, || operator.apply(&x, &mut y))?;
     Ok(operator.flops() / seconds * 1e-9)
 }

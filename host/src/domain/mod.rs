@@ -98,7 +98,7 @@ impl Domain {
         let (place, parts) = (grid.coordinates(network.rank())[3], grid.dims()[3]);
         let upper = if place + 1 == parts { UPPER_END } else { 0 };
         let lower = if place == 0 { LOWER_END } else { 0 };
-        // Lane order is used on one process only: with several, only some lanes of a vector would have hops that leave the part.
+        // Lane order is used on one process only. On several processes, only some lanes of a vector would have hops that leave the part.
         let lanes = backend.has_lanes() && grid.size() == 1;
         let (kept, ends) = (Arc::default(), upper | lower);
         let shape = DomainShape { global, local, grid, network, transport, overlap, kept, ends, closed: 0, lanes };
@@ -121,8 +121,8 @@ impl Domain {
             grid: ProcessGrid::SINGLE,
             network: Arc::new(Solo::new()),
             kept: Arc::default(),
-            // If t is partitioned, an end of the whole lattice lies inside this lattice. The ghost zones of fields contain the sign of the
-            // boundary condition, so hops must not apply it.
+            // If t is partitioned, an end of the whole lattice can lie inside the lattice with the ghost zone. The ghost zones of fields
+            // contain the sign of the boundary condition, so hops must not apply it.
             ends: if border[3] > 0 { 0 } else { self.shape.ends },
             closed,
             lanes: self.shape.lanes && border == [0; 4],
@@ -259,7 +259,7 @@ impl Domain {
         let [x, y, z, _] = self.global().size().map(|e| e as u32);
         Position { origin: self.origin().map(|x| x as u32), extents: [x, y, z] }
     }
-    /// *Collective.* Waits for the reductions launched so far, and sums their values over all processes.
+    /// *Collective.* Waits for the reductions launched so far, and writes the sums of their values over all processes to `out`.
     pub fn sums(&self, out: &mut [f64]) -> Result {
         self.backend.sums(out)?;
         self.sum(out)
@@ -290,7 +290,7 @@ impl Domain {
         }
         Ok(mine)
     }
-    /// *Collective.* Sums each value over all processes, in a fixed order.
+    /// *Collective.* Replaces each value by its sum over all processes, which is computed in a fixed order.
     pub fn sum(&self, values: &mut [f64]) -> Result {
         Ok(self.shape.network.sum(values)?)
     }

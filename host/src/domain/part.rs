@@ -29,7 +29,7 @@ impl Part {
     pub(crate) fn width(&self, width: u32) -> [u32; 4] {
         std::array::from_fn(|mu| if self.grid.is_partitioned(mu) { width } else { 0 })
     }
-    /// Returns the number of sites of one parity, including the border of links.
+    /// Returns the number of local sites of one parity, including the border of links.
     pub fn bordered_sites(&self) -> usize {
         let border = self.border();
         (0..4).map(|mu| self.local.size()[mu] + 2 * border[mu] as usize).product::<usize>() / 2

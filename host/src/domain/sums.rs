@@ -15,7 +15,7 @@ pub(crate) enum SumTarget<'a> {
 }
 
 impl SumTarget<'_> {
-    /// Launches a reduction on a stream, or on the main stream.
+    /// Launches a reduction on `stream`, or on the main stream if `stream` is `None`.
     pub fn reduce(
         &self,
         backend: &dyn Backend,
@@ -41,7 +41,7 @@ pub(crate) struct PartialSums {
 }
 
 impl PartialSums {
-    /// Returns sums without any parts.
+    /// Returns sums for `nrhs` right-hand sides, of which no part has been launched.
     pub fn new(nrhs: usize) -> Self {
         PartialSums { nrhs, widths: [0; 5] }
     }
@@ -51,7 +51,7 @@ impl PartialSums {
         self.widths[part] = width;
         part * WIDTH * self.nrhs
     }
-    /// Returns the number of slots from one part to the next.
+    /// Returns the number of slots between the first slots of consecutive parts.
     pub fn stride(&self) -> u32 {
         (WIDTH * self.nrhs) as u32
     }
@@ -59,8 +59,9 @@ impl PartialSums {
     pub fn widths(&self) -> [u32; 5] {
         self.widths.map(|width| width as u32)
     }
-    /// *Collective.* Waits, and adds the parts and then the processes in a fixed order. `out` has `out.len()` / nrhs values for each
-    /// right-hand side. If a part has more values, `pick` lists those that count.
+    /// *Collective.* Waits for the launched parts, and writes their sums to `out`, added over the parts and then over the processes in a
+    /// fixed order. `out` has `out.len()` / nrhs values for each right-hand side. If a part has more values, `pick` lists the indices of
+    /// those to use.
     pub fn collect(&self, domain: &Domain, pick: &[usize], out: &mut [f64]) -> Result {
         let mut slots = [0.0; REDUCTION_SLOTS];
         let last = self.widths.iter().rposition(|width| *width > 0).unwrap_or(0);

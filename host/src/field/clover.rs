@@ -27,7 +27,7 @@ pub(crate) struct HermitianBlocks {
 }
 
 impl HermitianBlocks {
-    /// Allocates blocks; `what` names them in the error about too little memory.
+    /// Allocates the blocks of the sites of one parity; `what` names them in the error about too little memory.
     pub fn empty(domain: &Domain, precision: Precision, what: &str) -> Result<Self> {
         let sites = domain.half_sites() as usize;
         let buffer = domain.backend().allocate(DeviceClover::bytes_for(precision, sites), what)?;
@@ -37,7 +37,7 @@ impl HermitianBlocks {
     /// coefficients are the arguments `space` and `time` of [`DeviceClover::new`].
     pub fn of_field_strength(gauge: &GaugeField, coefficients: [f64; 2]) -> Result<[Self; 2]> {
         gauge.expect_in(Precision::Double)?;
-        let half = || Self::empty(gauge.domain(), Precision::Double, "the clover term without its number");
+        let half = || Self::empty(gauge.domain(), Precision::Double, "the field strength of the clover term");
         let both = [half()?, half()?];
         both.iter()
             .enumerate()
@@ -73,7 +73,7 @@ impl DeviceClover {
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
-    /// Returns the precision of the stored numbers.
+    /// Returns the precision in which the blocks are stored.
     pub fn precision(&self) -> Precision {
         self.precision
     }
@@ -102,7 +102,8 @@ impl DeviceClover {
         }
         Ok(clover)
     }
-    /// Replaces A = d + X by the exponential clover term d exp(X/d), and also its inverse (Francis et al. 2020, eq. 2).
+    /// Replaces the clover term A = d + X by the exponential clover term d exp(X/d), and A⁻¹ by the inverse of that term (Francis et al.
+    /// 2020, eq. 2). The number d is [`diagonal`](Self::diagonal).
     ///
     /// # Errors
     /// [`DeviceError::OtherFormat`] if the term is not in double precision; fails also if the device fails.

@@ -25,7 +25,7 @@ impl CoarseMatrices {
         let scales = domain.backend().allocate(4 * sites * count, &what)?;
         Ok(CoarseMatrices { buffer, scales, sites, vectors, count, precision })
     }
-    /// Returns the number of bytes of `count` matrices on each of `sites` sites.
+    /// Returns the number of bytes of `count` matrices for `vectors` near-null vectors on each of `sites` sites.
     pub fn bytes_for(sites: usize, vectors: usize, count: usize, precision: Precision) -> usize {
         let site = match precision {
             Precision::Half | Precision::Fp16 => CoarseTiles::bytes::<Half>(vectors, count),
@@ -39,7 +39,7 @@ impl CoarseMatrices {
         domain.backend().copy(&self.buffer, &mut copy.buffer, self.buffer.bytes())?;
         Ok(copy)
     }
-    /// Returns a copy of the matrices in 16 bits, rounded to nearest.
+    /// Returns a copy of the matrices in half precision: elements of 16 bits, rounded to nearest, with a scale for each matrix.
     pub fn rounded(&self, domain: &Domain) -> Result<Self> {
         let to = Self::zero(domain, self.sites, self.vectors, self.count, Precision::Half)?;
         let kernel = coarse::RoundMatrices {
@@ -52,7 +52,7 @@ impl CoarseMatrices {
         domain.backend().launch(&coarse::ROUND_MATRICES, Format::of(Precision::Single), &kernel, threads, 1)?;
         Ok(to)
     }
-    /// Returns the precision of the stored elements.
+    /// Returns the precision in which the elements of the matrices are stored.
     pub fn precision(&self) -> Precision {
         self.precision
     }

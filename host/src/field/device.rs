@@ -35,11 +35,11 @@ impl DeviceField {
     pub fn kind(&self) -> FermionKind {
         self.shape.kind
     }
-    /// Returns the precision of the stored numbers.
+    /// Returns the precision in which the field is stored.
     pub fn precision(&self) -> Precision {
         self.shape.precision
     }
-    /// Returns the number of right-hand sides.
+    /// Returns the number of right-hand sides of the field.
     pub fn nrhs(&self) -> usize {
         self.shape.nrhs
     }
@@ -112,7 +112,7 @@ impl FullField {
         Ok(field)
     }
     /// Copies host fields of one time slice to the device in double precision; each becomes a right-hand side. The result is zero at all
-    /// other times. `time` counts in this process's part of the lattice.
+    /// other times. `time` is the coordinate t in this process's part of the lattice.
     ///
     /// # Errors
     /// Fails if a field is not on a lattice of [one time](crate::lattice::Lattice::of_one_time) with the extents of this part, or if the
@@ -133,7 +133,8 @@ impl FullField {
         field.pack(&array)?;
         Ok(field)
     }
-    /// Returns one time slice of the field as host fields, one for each block. `time` counts in this process's part of the lattice.
+    /// Returns one time slice of the field as host fields, L_s for each right-hand side. `time` is the coordinate t in this process's part
+    /// of the lattice.
     ///
     /// # Errors
     /// Fails if `F` is not the fermion type of the field, or if the device fails.
@@ -153,7 +154,8 @@ impl FullField {
         };
         (0..self.even.shape.blocks()).map(one).collect()
     }
-    /// Moves the field to another domain of the same part of the lattice: returns it unchanged on the same device, and a copy on another.
+    /// Returns the field on a domain that has the same part of the lattice. If both domains are on one device, this is the field itself,
+    /// otherwise a copy.
     ///
     /// # Errors
     /// Fails if the domain has another part of the lattice, or if a device fails.
@@ -163,7 +165,7 @@ impl FullField {
             return Ok(self);
         }
         let mut copy = FullField::zero(domain, self.even.shape)?;
-        copy.pack(&self.unpack()?.copy_on(domain.backend(), "a fermion field of another device")?)?;
+        copy.pack(&self.unpack()?.copy_on(domain.backend(), "the copy of a fermion field from another device")?)?;
         Ok(copy)
     }
     /// Returns the field on the sites of one parity.
@@ -194,8 +196,8 @@ impl FullField {
         }
         self.pack(&array)
     }
-    /// Replaces the field by numbers in an array on the same device. They are in the order of host fields: `[rhs, s, t, z, y, x, spin,
-    /// colour]`, without the axis `spin` for colour vectors.
+    /// Replaces the field by the numbers of an array on the same device. The array has the order of host fields: `[rhs, s, t, z, y, x,
+    /// spin, colour]`, without the axis `spin` for colour vectors.
     ///
     /// # Errors
     /// Fails if the array is on another device or has another length.
@@ -210,7 +212,7 @@ impl FullField {
             parity: parity as u32,
         })
     }
-    /// Returns the numbers of the field in an array on the same device, in the order of host fields.
+    /// Returns the numbers of the field as an array on the same device, in the order of host fields.
     ///
     /// # Errors
     /// Fails if the device fails.
@@ -226,7 +228,7 @@ impl FullField {
         })?;
         Ok(array)
     }
-    /// Copies the field to the host, as one host field for each block.
+    /// Copies the field to the host as host fields, L_s for each right-hand side.
     ///
     /// # Errors
     /// Fails if `F` is not the fermion type of the field.

@@ -190,7 +190,7 @@ fn updates<F: Fermion>(precision: Precision, ls: usize, nrhs: usize) {
     v.same("x of cg_update", &new_x, &combined(&[(&one, &y_), (&alpha_, &z_)]));
     v.same("p of cg_update", &new_p, &combined(&[(&one, &w_), (&beta_, &z_)]));
 
-    // The last right-hand side has converged, and the system of the one before is dropped in this step.
+    // The last right-hand side has converged, and the system of the last but one is dropped in this step.
     let mut factor = vec![1.0; nrhs];
     let (mut shift_alpha, mut shift_beta) = (alpha.clone(), beta.clone());
     (factor[nrhs - 1], shift_alpha[nrhs - 1], shift_beta[nrhs - 1]) = (0.0, 0.0, 1.0);
@@ -303,7 +303,7 @@ fn sums_are_over_all_slices() {
         sums::<Spinor>(precision, 3, 2);
         sums::<ColourVector>(precision, 3, 2);
     }
-    // The first case has more blocks than coefficients of a launch, the second more blocks than sums of a launch.
+    // The first case has more blocks than a launch has coefficients, and the second more blocks than a launch has sums.
     sums::<Spinor>(Precision::Double, 20, 5);
     sums::<ColourVector>(Precision::Double, 20, 40);
 }

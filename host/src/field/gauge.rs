@@ -19,8 +19,8 @@ pub struct DeviceGauge {
 }
 
 impl GaugeField {
-    /// *Collective.* Packs the links for operators on fields in a precision. If the storage is for temporal gauge, the links must be in
-    /// this gauge, see [`temporal_gauge`](crate::gauge::fixing::temporal_gauge).
+    /// *Collective.* Packs the links for operators on fields in `precision`. A storage for temporal gauge requires links in this gauge, see
+    /// [`temporal_gauge`](crate::gauge::fixing::temporal_gauge).
     pub fn pack(&self, precision: Precision, storage: LinkStorage) -> Result<DeviceGauge> {
         self.pack_with(HopPhases::NONE, precision, storage)
     }
@@ -44,8 +44,9 @@ impl DeviceGauge {
         Ok(DeviceGauge { domain: domain.clone(), halves: [half()?, half()?], factor, phases, precision, storage })
     }
     /// Packs `links`, which must be in double precision, divided by `factor` and multiplied by phases. Each site gets the links that start
-    /// there and those that end there after `steps` steps: 1 for links of a hop to the neighbour, 3 for long links. `phases` are those of
-    /// hops over one link. Links with phases are not in SU(3): they need all 18 reals instead of 12 or 8. Links in U(3) need 13 or 9.
+    /// there and those that end there after `steps` steps: 1 for links of a hop to the neighbour, 3 for long links. `phases` are the phases
+    /// of hops over one link. Links with phases are not in SU(3), so storages with 12 or 8 reals cannot hold them. Storages with 13 or 9
+    /// reals require links in U(3).
     ///
     /// # Panics
     /// Panics if `steps` is neither 1 nor 3.
@@ -64,7 +65,7 @@ impl DeviceGauge {
         };
         links.expect_in(Precision::Double)?;
         let domain = links.domain();
-        // Links from the neighbouring processes must be enough: none may begin further away.
+        // A site may need links of neighbouring processes, but none of processes further away.
         domain.grid().check(domain.global().size(), steps)?;
         let gauge = Self::empty(domain, precision, storage, factor, phases)?;
         for parity in 0..2 {

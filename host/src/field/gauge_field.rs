@@ -18,8 +18,9 @@ use gpu_kernels::{Format, Precision};
 use num_complex::Complex64;
 use std::sync::Arc;
 
-/// Links on a device, each stored once, in double or single precision. All changes of a gauge field are made here, and packed links for
-/// operators, [`DeviceGauge`](super::DeviceGauge), are made from it. On a partitioned lattice it has a border of the neighbours' links.
+/// Links on a device, each stored once, in double or single precision. All changes of links are made in this form; the packed links of
+/// operators, [`DeviceGauge`](super::DeviceGauge), are made from it. On a partitioned lattice, the field has a border of the neighbours'
+/// links.
 ///
 /// Only molecular dynamics uses single precision. All other functions need double precision, and return [`DeviceError::OtherFormat`]
 /// otherwise.
@@ -59,7 +60,7 @@ impl GaugeField {
         }
         Err(DeviceError::OtherFormat { found: Format::of(self.precision), expected: Format::of(precision) })
     }
-    /// Returns the precision of the stored numbers.
+    /// Returns the precision in which the links are stored.
     pub fn precision(&self) -> Precision {
         self.precision
     }
@@ -87,13 +88,14 @@ impl GaugeField {
             precision: self.precision,
         }
     }
-    /// Returns a copy of the links, border included.
+    /// Returns a copy of the links, including the border.
     pub fn copied(&self) -> Result<Self> {
         let mut copy = self.empty_like()?;
         copy.copy_from(self)?;
         Ok(copy)
     }
-    /// Copies other links to these, border included. Fails if the links are on another device or lattice, or in another precision.
+    /// Replaces the links, including the border, by those of `other`. Fails if `other` is on another device or lattice, or in another
+    /// precision.
     pub fn copy_from(&mut self, other: &Self) -> Result {
         self.domain.expect_here("a field of links", &other.domain)?;
         other.expect_in(self.precision)?;

@@ -39,12 +39,12 @@ impl<'a> BlockGroup<'a> {
     pub fn count(&self) -> u32 {
         self.range.len() as u32
     }
-    /// Returns the group's blocks of a field. A launch may use the view only after [`fit`](Self::fit) has succeeded: the field may be on
-    /// another lattice, or have another shape or fewer right-hand sides.
+    /// Returns the view of the group's blocks in the field `x`. A launch may use the view only after [`fit`](Self::fit) has succeeded,
+    /// because the field may be on another lattice, or have another shape or fewer right-hand sides.
     pub fn of(&self, x: &DeviceField) -> Field {
         self.of_precision(x, self.shape.precision)
     }
-    /// Returns the group's blocks of a field in another precision, with the same condition as [`of`](Self::of).
+    /// Returns the view of the group's blocks in the field `x` of another precision, with the same condition as [`of`](Self::of).
     pub fn of_precision(&self, x: &DeviceField, precision: Precision) -> Field {
         if let Err(error) = x.expect(self.domain, self.shape.with_precision(precision)) {
             self.misfit.set(Some(error));
@@ -55,7 +55,7 @@ impl<'a> BlockGroup<'a> {
     pub fn fit(&self) -> Result {
         self.misfit.take().map_or(Ok(()), Err)
     }
-    /// Returns the coefficients for the group's blocks: block k gets the coefficient of its right-hand side.
+    /// Returns the complex coefficients for the group's blocks: block k gets the coefficient of its right-hand side.
     pub fn complex(&self, all: &[Complex64]) -> ComplexPerRhs {
         ComplexPerRhs::new(|k| coefficient(all[self.rhs(k)]))
     }

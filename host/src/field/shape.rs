@@ -9,7 +9,7 @@ use gpu_kernels::{FermionKind, Format, Precision};
 /// of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldShape {
-    /// Fermion type, which determines the numbers on a site of a block.
+    /// Fermion type, which determines how many numbers a site of a block has.
     pub kind: FermionKind,
     /// Extent L_s of the fifth dimension; 1 for four-dimensional fields.
     pub ls: usize,
@@ -19,7 +19,7 @@ pub struct FieldShape {
     pub nrhs: usize,
 }
 
-/// All types of fermions.
+/// All fermion types: Wilson and staggered.
 pub const FERMION_KINDS: [FermionKind; 2] = [FermionKind::Wilson, FermionKind::Staggered];
 
 impl FieldShape {

@@ -58,7 +58,7 @@ impl FieldSpace {
     pub fn kind(&self) -> FermionKind {
         self.shape.kind
     }
-    /// Returns the precision of the stored numbers.
+    /// Returns the precision in which the vectors are stored.
     pub fn precision(&self) -> Precision {
         self.shape.precision
     }
@@ -540,7 +540,7 @@ impl VectorSpace for FieldSpace {
         for j in 0..self.nrhs() {
             let going: Vec<_> = others.iter().copied().filter(|step| goes(step, j)).collect();
             self.advance(&going, r, j..j + 1)?;
-            // A system that is dropped in this step gets its last update of x, and no direction.
+            // A system that is dropped in this step gets its last update of x, but no new direction.
             for step in others.iter().filter(|step| !step.is_identity(j) && step.z[j] == 0.0) {
                 let a: Vec<_> = step.a.iter().map(Complex64::from).collect();
                 self.add_for(j..j + 1, &a, step.p, step.x)?;
@@ -611,7 +611,7 @@ impl ConvertFrom<FieldSpace> for FieldSpace {
 }
 
 impl FullField {
-    /// Copies the right-hand sides `rhs` to a domain of the same part of the lattice, on this device or another.
+    /// Returns a copy of the right-hand sides `rhs` on a domain that has the same part of the lattice, on this device or another.
     ///
     /// # Errors
     /// Fails if the domain has another part of the lattice, or if a device fails.
@@ -647,7 +647,8 @@ impl FullField {
         Ok(())
     }
     /// Copies the right-hand sides of a batch to their places among all `count` right-hand sides, which are collected in `all` on the
-    /// domain `home`. The batch may be on another device. A batch of all right-hand sides becomes the result without a copy.
+    /// domain `home`. The batch may be on another device. On the device of `home`, a batch of all right-hand sides becomes the result
+    /// without a copy.
     ///
     /// # Errors
     /// Fails if the fields differ in format or part of the lattice, or if a device fails.

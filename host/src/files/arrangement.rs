@@ -47,7 +47,7 @@ impl ColumnOrder {
     }
 }
 
-/// An arrangement of numbers that only one format has, with its functions.
+/// An arrangement of numbers that only one format has, with the functions that read and write it.
 pub struct OwnArrangement {
     /// Name of the arrangement.
     pub name: &'static str,

@@ -41,8 +41,8 @@ pub(crate) fn links(
         let (what, site) = place(bad);
         return Err(Problem::NotFinite { what, site });
     }
-    // NaN must be found: the total order of floating-point numbers puts a positive NaN above infinity. Among equal violations, the first
-    // link is reported.
+    // A NaN must count as the largest violation: the total order of floating-point numbers puts a positive NaN above infinity. Among equal
+    // violations, the first link is reported.
     let farther =
         |a: &[u64; 3], b: &[u64; 3]| f64::from_bits(a[1]).total_cmp(&f64::from_bits(b[1])).then(b[2].cmp(&a[2]));
     let [_, violation, index] = all.into_iter().max_by(farther).unwrap_or_default();
@@ -102,7 +102,8 @@ fn first(places: impl Iterator<Item = u64>) -> Option<u64> {
     places.min().filter(|place| *place != u64::MAX)
 }
 
-/// *Collective.* Computes the mean plaquettes, like [`plaquette`](measure::plaquette), of a field that is distributed over processes.
+/// *Collective.* Computes the mean plaquettes of a field that is distributed over processes. [`plaquette`](measure::plaquette) computes
+/// those of a whole field.
 ///
 /// # Errors
 /// Fails on all processes if the sections do not make up the lattice, or if the communication fails.
@@ -129,7 +130,8 @@ pub(crate) fn measured(gauge: &HostGauge, parts: &FileParts) -> Result<(Plaquett
 /// the links. The check finds links in another order or normalisation, which change the plaquette by far more; the checksum finds corrupt
 /// bits.
 pub(crate) fn tolerance(stored: &Printed, precision: FilePrecision) -> f64 {
-    // A header without a checksum stores all bits of the value. Only the last ones depend on the order of the sum.
+    // The resolution is 0 if the header stores all bits of the value, as in files of openQCD, which contain no checksum. Only the last bits
+    // depend on the order of the sum.
     if stored.resolution == 0.0 {
         return 1e-10;
     }

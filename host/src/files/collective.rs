@@ -65,7 +65,7 @@ impl SharedOutput {
         };
         Ok(Self { names, file: agree(network, file)? })
     }
-    /// *Collective.* Renames the file if `finished` is no error on any process. Call [`settle`] next.
+    /// *Collective.* Flushes and renames the file if `finished` is `Ok` on all processes, and otherwise fails on all. Call [`settle`] next.
     pub fn finish(self, finished: Result<(), SystemError>, network: &dyn Network) -> Result<(), Problem> {
         let Self { names, file } = self;
         let flushed = finished.and_then(|()| file.sync_all().map_err(SystemError::of("flush to the device")));

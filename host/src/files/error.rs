@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub struct FileError {
     /// Path of the file; `<memory>` or `<writer>` if there is no file.
     pub path: PathBuf,
-    /// Problem with the file, which is the reason of the error.
+    /// Problem that caused the error.
     #[source]
     pub problem: Problem,
 }
@@ -257,8 +257,9 @@ pub enum Problem {
     },
     /// A link is not in SU(3).
     #[error(
-        "{what} at site (x, y, z, t) = {site:?} is off SU(3) by {violation:.2e}, the worst of all links (limit \
-         {limit:.0e}): the data is corrupt or not a field of SU(3) links; allow non-unitary links to accept it as it is"
+        "{what} at site (x, y, z, t) = {site:?} deviates from SU(3) by {violation:.2e}, the largest deviation \
+         (limit {limit:.0e}): the data is corrupt or not a field of SU(3) links; allow non-unitary links to accept the \
+         data as it is"
     )]
     NotUnitary {
         /// Name of the link, with its direction.
@@ -288,7 +289,7 @@ pub enum Problem {
         site: [usize; 4],
     },
     /// One of several fields or vectors in a file has a problem.
-    #[error("field {number}: {problem}")]
+    #[error("field {number}, counted from 0: {problem}")]
     InField {
         /// Number of the field or vector, from 0.
         number: usize,

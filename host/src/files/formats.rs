@@ -41,14 +41,15 @@ pub(crate) const START: u64 = 12;
 
 /// Several fermion fields in one file.
 pub(crate) struct FieldBlock {
-    /// Header of the first field; its `fields` is the number of all fields.
+    /// Header of the first field, in which `fields` is the number of all fields.
     pub first: Header,
     /// Headers of all fields, if each has its own record; otherwise empty.
     pub records: Vec<Header>,
 }
 
 impl FieldBlock {
-    /// Makes the block of a propagator, whose columns are the fields. There is a column for each of the `components` components.
+    /// Makes the block of a propagator. Its fields are the columns of the propagator, one for each of the `components` components of a
+    /// source.
     pub fn of_columns(header: Header, components: usize) -> Self {
         Self { first: Header { fields: components, ..header }, records: Vec::new() }
     }
@@ -64,13 +65,13 @@ pub struct FileFormat {
     pub flag: Option<&'static str>,
     /// Help text for the value of `--format`.
     pub summary: &'static str,
-    /// Cargo feature that is missing in this build and that the format needs; `None` if the format is available.
+    /// Cargo feature that the format needs and this build lacks; `None` if the format is available.
     pub missing_feature: Option<&'static str>,
-    /// Only precision that the format can store; `None` if there are two.
+    /// The only precision that the format can store; `None` if it can store both.
     pub only: Option<OnlyPrecision>,
     /// Properties and writer of links; `None` if the format does not store links.
     pub links: Option<LinksFormat>,
-    /// Properties and writer of fermion fields; `None` if the format does not store them.
+    /// Properties and writer of fermion fields; `None` if the format does not store fermion fields.
     pub fermions: Option<FermionsFormat>,
     pub(crate) metadata: MetadataPlace,
 }
@@ -78,9 +79,9 @@ pub struct FileFormat {
 /// The only precision that a format can store.
 #[derive(Clone, Copy, Debug)]
 pub struct OnlyPrecision {
-    /// Precision: single or double.
+    /// Precision that the format can store: single or double.
     pub precision: FilePrecision,
-    /// Subject of a sentence on files of the format, for messages.
+    /// Subject of a sentence about files of the format, for messages.
     pub whose: &'static str,
     /// Names of formats that can store the other precision.
     pub others: &'static str,
@@ -89,11 +90,11 @@ pub struct OnlyPrecision {
 /// Properties of a format that stores links.
 #[derive(Clone, Copy)]
 pub struct LinksFormat {
-    /// Extensions of file names that select the format, without the point.
+    /// Extensions of file names that select the format, without the dot.
     pub endings: &'static [&'static str],
     /// Whether only two rows of each link are stored, which requires links in SU(3).
     pub two_rows: bool,
-    /// Whether the format may be used for fat and long links.
+    /// Whether files of the format may contain fat and long links.
     pub off_su3: bool,
     pub(crate) frame: fn(&LinksToWrite, &WriteOptions) -> Result<Frame, Problem>,
 }
@@ -101,16 +102,16 @@ pub struct LinksFormat {
 /// Properties of a format that stores fermion fields.
 #[derive(Clone, Copy)]
 pub struct FermionsFormat {
-    /// Extensions of file names that select the format, without the point.
+    /// Extensions of file names that select the format, without the dot.
     pub endings: &'static [&'static str],
-    /// Function that returns whether a file can store fields with this number of components on a site and these axes before those of the
-    /// lattice. There are no such axes for a single field; a propagator has `[components]`.
+    /// Function that returns whether a file of the format can store certain fields. Its arguments are the number of components on a site,
+    /// and the lengths of the axes before those of the lattice: none for a single field, `[components]` for a propagator.
     pub holds: fn(usize, &[usize]) -> bool,
-    /// Clause on the fields that a file can store.
+    /// Clause that states which fermion fields a file of the format can store, for messages.
     pub limits: &'static str,
-    /// Names of formats that can store other fields.
+    /// Names of formats that can store other fermion fields, for messages.
     pub instead: &'static str,
-    /// Byte order that other programs expect in the file.
+    /// Byte order that other programs expect in files of the format.
     pub endian: Endian,
     pub(crate) frame: fn(&FermionsToWrite, &WriteOptions) -> Result<Frame, Problem>,
 }
@@ -163,19 +164,22 @@ pub(crate) enum MetadataPlace {
 }
 
 impl FileFormat {
-    /// Returns the format in which a gauge field is written to a file of this name, according to the extension.
+    /// Returns the format in which a gauge field is written to a file of this name, according to the extension; `None` if no format has
+    /// this extension.
     pub fn of_gauge_file(path: &Path) -> Option<&'static Self> {
         by_ending(path, |format| format.links.as_ref().map(|links| links.endings))
     }
-    /// Returns the format in which fermion fields are written to a file of this name, according to the extension.
+    /// Returns the format in which fermion fields are written to a file of this name, according to the extension; `None` if no format has
+    /// this extension.
     pub fn of_fermion_file(path: &Path) -> Option<&'static Self> {
         by_ending(path, |format| format.fermions.as_ref().map(|fermions| fermions.endings))
     }
-    /// Returns the only precision that the format can store; `None` if there are two.
+    /// Returns the only precision that the format can store; `None` if it can store both.
     pub fn only_precision(&self) -> Option<FilePrecision> {
         self.only.map(|only| only.precision)
     }
-    /// Whether a file can store fermion fields with this number of components on a site and these axes before those of the lattice.
+    /// Whether a file of the format can store fermion fields with `components` components on a site and the axes `axes` before those of the
+    /// lattice.
     pub fn holds_fermions(&self, components: usize, axes: &[usize]) -> bool {
         self.fermions.as_ref().is_some_and(|fermions| (fermions.holds)(components, axes))
     }

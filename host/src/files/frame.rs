@@ -23,17 +23,17 @@ pub(crate) struct Frame {
     pub form: StoredForm,
     /// Arrangement of the numbers in the file.
     pub arrangement: Arrangement,
-    /// Bytes before the data; their length does not depend on the checksum.
+    /// Bytes before the data, as a function of the checksum. Their length does not depend on the checksum.
     pub head: Text,
-    /// Bytes between two records of data, for each such gap. They contain the checksum of the record before, and their length does not
-    /// depend on it.
+    /// Bytes between two consecutive records of data, one entry for each gap, as functions of the checksum of the record before. Their
+    /// length does not depend on the checksum.
     pub between: Vec<Text>,
-    /// Bytes after the data.
+    /// Bytes after the data, as a function of the checksum.
     pub tail: Text,
 }
 
 impl Frame {
-    /// Makes a frame without bytes after the data.
+    /// Makes the frame of a file with the header `head`, the data site by site, and no bytes after the data.
     pub fn headed(lattice: Lattice, form: StoredForm, head: impl Fn(PartialChecksum) -> Vec<u8> + 'static) -> Self {
         let arrangement = Arrangement::Sites;
         Self { lattice, form, arrangement, head: Box::new(head), between: Vec::new(), tail: Box::new(|_| Vec::new()) }
@@ -46,8 +46,8 @@ impl Frame {
     fn after(&self, record: usize) -> &Text {
         self.between.get(record).unwrap_or(&self.tail)
     }
-    /// Writes a file in order; several fields follow each other. Fields are encoded twice, because the checksum may precede the data. Only
-    /// formats without a checksum support several fields.
+    /// Writes a file from its beginning to its end, with several fields one after another. Fields are encoded twice, because the checksum
+    /// may precede the data. Only formats without a checksum support several fields.
     pub fn write_to(&self, writer: &mut dyn Write, fields: &[&[Complex64]]) -> Result<(), Problem> {
         let first = self.encode(0, fields, &mut |_| Ok(()))?;
         let mut put = |bytes: &[u8]| writer.write_all(bytes).map_err(Problem::io("write"));
@@ -81,8 +81,8 @@ impl Frame {
         }
         Ok(sum)
     }
-    /// *Collective.* Writes a file; each process writes its part of the fields, which follow each other. Only formats without a checksum
-    /// support several fields.
+    /// *Collective.* Writes a file with several fields one after another; each process writes its part of every field. Only formats without
+    /// a checksum support several fields.
     pub fn write_parts(&self, path: &Path, fields: &[&[Complex64]], parts: &FileParts) -> Result<(), Problem> {
         let form = &self.form;
         let offset = (self.head)(PartialChecksum::default()).len() as u64;

@@ -133,6 +133,14 @@ mod with_library {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             Scratch(std::env::temp_dir().join(format!("ferrite-{}-{number}.h5", std::process::id())))
         }
+        /// Returns the problem that the finished file cannot be read.
+        fn unread(&self, source: std::io::Error) -> Problem {
+            let file = self.0.display();
+            let action = format!(
+                "read back the temporary file {file}, which the HDF5 library wrote (TMPDIR selects its folder)"
+            );
+            Problem::Io { action: action.into(), source }
+        }
     }
 
     impl Drop for Scratch {
@@ -206,8 +214,7 @@ mod with_library {
         let offset =
             offset.ok_or(Problem::Unwritable { why: "the HDF5 library does not give the position of the data" })?;
         let data = shape.iter().product::<usize>() as u64 / form.components as u64 * form.site_bytes() as u64;
-        let (head, tail) =
-            around(&scratch.0, offset, data).map_err(Problem::io("read the file that the HDF5 library has written"))?;
+        let (head, tail) = around(&scratch.0, offset, data).map_err(|error| scratch.unread(error))?;
         let known = move |bytes: &[u8], sum: PartialChecksum| {
             let mut bytes = bytes.to_vec();
             let at = bytes.windows(UNKNOWN.len()).position(|window| window == UNKNOWN.as_bytes());
@@ -304,7 +311,8 @@ mod with_library {
             let (lattice, its) = shape.split_at_checked(shape.len().checked_sub(site.len())?)?;
             (its == site && matches!(lattice.len(), 4 | 5)).then_some((lattice, site))
         });
-        // An array with the shape [n, T, Z, Y, 4, 3] could contain colour vectors with X = 4, so the name of the dataset decides.
+        // An array with the shape [n, T, Z, Y, 4, 3] could contain spinors, or n fields of colour vectors with X = 4. The name of the
+        // dataset distinguishes them.
         let sites = match FIELDS.into_iter().find(|(its, _)| *its == name) {
             Some((_, site)) if shape.ends_with(site) && matches!(shape.len() - site.len(), 4 | 5) => {
                 Some((&shape[..shape.len() - site.len()], site))
@@ -418,8 +426,8 @@ mod with_library {
         }))
     }
 
-    /// Writes correlators to a file, completely or not at all. `values` have the shape `[configuration, correlator, time]`. The attribute
-    /// `axes` of the dataset contains `axes`, a description of the axes.
+    /// Writes correlators to an HDF5 file, completely or not at all. `values` have the shape `[configuration, correlator, time]`. The
+    /// attribute `axes` of the dataset contains `axes`, a description of the axes.
     ///
     /// # Errors
     /// Fails if the HDF5 library or the operating system fails.
@@ -437,7 +445,7 @@ mod with_library {
             text(&dataset, "axes", axes)
         };
         build().map_err(|error| refused(&error))?;
-        let bytes = std::fs::read(&scratch.0).map_err(Problem::io("read what the HDF5 library has written"))?;
+        let bytes = std::fs::read(&scratch.0).map_err(|error| scratch.unread(error))?;
         atomic::write(path, |file| file.write_all(&bytes).map_err(Problem::io("write")))
     }
 }

@@ -6,9 +6,9 @@ use crate::lattice::Lattice;
 /// Content of the record `ildg-format`; entries may be missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IldgFormat {
-    /// Extents lx, ly, lz and lt.
+    /// Extents lx, ly, lz and lt of the lattice.
     pub size: Option<[usize; 4]>,
-    /// Precision: 32 or 64 bits.
+    /// Precision of the stored numbers: 32 or 64 bits.
     pub precision: Option<FilePrecision>,
 }
 

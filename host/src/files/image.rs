@@ -28,7 +28,7 @@ impl<'a> Image<'a> {
     pub fn new(opened: Opened<'a>) -> Self {
         Self { opened: Some(opened), path: None, length: 0, at: 0, pieces: Vec::new() }
     }
-    /// Makes the image of a file with this path.
+    /// Makes the image of an opened file and records the path, which the HDF5 library needs.
     pub fn of_file(opened: Opened<'a>, path: &Path) -> Self {
         Self { path: matches!(opened, Opened::File(_)).then(|| path.to_owned()), ..Self::new(opened) }
     }
@@ -43,7 +43,7 @@ impl<'a> Image<'a> {
         self.pieces.insert(0, (FOUND, found.clone()));
         Some(found)
     }
-    /// Returns the file; `None` on other processes.
+    /// Returns the opened file; `None` on processes that have not opened it.
     pub fn into_opened(self) -> Option<Opened<'a>> {
         self.opened
     }

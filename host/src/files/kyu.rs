@@ -209,7 +209,7 @@ fn plane(fields: &[&[Complex64]], components: usize, plane: usize) -> Vec<u8> {
         return sites.flat_map(|site| part(site[number], which).to_be_bytes()).collect();
     }
     let [source_spin, source_colour, which, spin, colour] = indices(plane, [4, 3, 2, 4, 3]);
-    // The numbers of S = P S_DR Pᵀ / 2 on a site.
+    // `on_site` returns the element of S = P S_DR Pᵀ / 2 on a site that belongs to this plane.
     let on_site = |site: usize| {
         half_sum(
             |a, b| TO_DIRAC_PAULI[spin][a] * TO_DIRAC_PAULI[source_spin][b],

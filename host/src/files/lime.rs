@@ -53,14 +53,15 @@ pub fn records<R: Read + Seek>(reader: &mut R) -> Result<Vec<LimeRecord>, Proble
         if header.iter().all(|&b| b == 0) && !records.is_empty() {
             break;
         }
-        let what = || format!("the header of LIME record {}", records.len() + 1);
+        let what = || format!("the header of LIME record {}, counted from 0,", records.len());
         let place = || format!("{} at byte {at}", what());
         if header.len() < HEADER {
             return Err(Problem::Truncated { what: what(), offset: at, needed: HEADER as u64, available: left });
         }
         if header[..4] != LIME_MAGIC {
             let found = header[..4].iter().map(|b| format!("{b:02x}")).collect::<String>();
-            return Err(Problem::field(place(), "magic number", found, "456789ab; the length before it may be wrong"));
+            let expected = "456789ab; the length of the previous record may be wrong: copy or write the file again";
+            return Err(Problem::field(place(), "magic number", found, expected));
         }
         if records.len() == MAX_RECORDS {
             return Err(Problem::field(place(), "number of records", "more", format!("at most {MAX_RECORDS}")));

@@ -21,15 +21,15 @@ pub struct MetadataCopy<'a> {
     pub header: &'a Header,
     /// Name of the original file, which the copy records.
     pub from: &'a str,
-    /// Whether the copy has the numbers of the original, without projection or rounding.
+    /// Whether the numbers of the copy are those of the original, without projection or rounding.
     pub same_numbers: bool,
-    /// Whether the copy has the plaquette in the header of the original; also true if the header has none.
+    /// Whether the plaquette of the copy is that in the header of the original; also true if this header contains none.
     pub same_plaquette: bool,
 }
 
 impl MetadataCopy<'_> {
-    /// Adds the metadata of the original to the options of the copy, if its format has a place for them, and a note on the copy. Returns
-    /// descriptions of what could not be copied, such as `the record xlf-info`.
+    /// Adds the metadata of the original to the options for writing the copy, if the format of the copy has a place for them, and adds a
+    /// note on the copy. Returns descriptions of what could not be copied, such as `the record xlf-info`.
     pub fn copy_to(&self, options: &mut WriteOptions) -> Vec<String> {
         let mut left = self.header.omitted.clone();
         let copy = format!("{} {}, from {}", utc_now(), concat!("ferrite ", env!("CARGO_PKG_VERSION")), self.from);
@@ -78,11 +78,11 @@ impl MetadataCopy<'_> {
                 (COPIES, _) => copies = text.lines().map(String::from).collect(),
                 (LFN, MetadataPlace::Records { file_name: true }) if self.same_numbers => options.lfn = text.clone(),
                 (LFN, MetadataPlace::Records { file_name: true }) => {
-                    left.push(format!("the logical file name {text}, because the numbers differ"));
+                    left.push(format!("the logical file name {text}, because the copy has other numbers"));
                 }
                 (LFN, _) => leave(left),
                 (XLF, MetadataPlace::Records { .. }) if !self.same_plaquette => {
-                    left.push(format!("the plaquette in {kind}, because it differs"));
+                    left.push(format!("the plaquette in {kind}, because that of the copy differs"));
                     options.records.push((kind.clone(), text.replacen("plaquette", "plaquette_of_source", 1)));
                 }
                 (_, MetadataPlace::Records { .. }) => options.records.push((kind.clone(), text.clone())),

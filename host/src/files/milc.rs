@@ -101,7 +101,7 @@ fn recognise(start: [u8; 4]) -> Option<(Endian, &'static FileFormat)> {
     })
 }
 
-/// Reads the header of a file.
+/// Reads the header of a MILC file.
 pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     let available = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     reader.rewind().map_err(Problem::io("seek to the start"))?;

@@ -169,9 +169,9 @@ impl Endian {
 /// A number in a header, with the precision to which it was printed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Printed {
-    /// Value of the number.
+    /// Value of the printed number.
     pub value: f64,
-    /// One unit of the last printed digit.
+    /// One unit of the last printed digit; 0 if the header stores all bits of the value.
     pub resolution: f64,
 }
 
@@ -185,8 +185,8 @@ impl Printed {
         let exponent: f64 = exponent.parse().ok()?;
         Some(Self { value, resolution: 10f64.powf(exponent - decimals as f64) })
     }
-    /// Whether the number agrees with `computed`. Differences from rounding in other programs, and from links in this precision, are
-    /// allowed.
+    /// Whether the printed number agrees with `computed`, the value for links in `precision`. Differences from rounding in other programs
+    /// and in the links are allowed.
     pub fn agrees(&self, computed: f64, precision: FilePrecision) -> bool {
         (self.value - computed).abs() <= checks::tolerance(self, precision)
     }
@@ -216,13 +216,13 @@ pub struct Header {
     pub arrangement: Arrangement,
     /// Offset of the first byte of the data.
     pub offset: u64,
-    /// Number of bytes from the offset to the end of the record or file.
+    /// Number of bytes of the data and of what follows them, up to the end of the record or file.
     pub data_length: u64,
     /// Kind and value of the checksum in the file; `None` if there is none.
     pub checksum: Option<(ChecksumKind, PartialChecksum)>,
-    /// Plaquette in the file, Re tr / 3; `None` if there is none.
+    /// Mean plaquette, Re tr P / 3, in the header; `None` if there is none.
     pub plaquette: Option<Printed>,
-    /// Link trace in the file, Re tr / 3; `None` if there is none.
+    /// Mean link trace, Re tr U / 3, in the header; `None` if there is none.
     pub link_trace: Option<Printed>,
     /// Keys and values of the header, or types and texts of LIME records, in the order of the file.
     pub metadata: Vec<(String, String)>,
@@ -381,8 +381,8 @@ pub struct WriteOptions {
     /// configuration contains only the time stamp, from the key `time stamp` or `CREATION_DATE`; a MILC propagator contains it if `time
     /// stamp` is a number of seconds since 1970.
     pub metadata: Vec<(String, String)>,
-    /// Types and texts of records for a LIME file. `scidac-file-xml` replaces the record with the title, and `scidac-record-xml` that with
-    /// `metadata`. Other records are added after the field.
+    /// Types and texts of records for a LIME file. A record `scidac-file-xml` replaces the one that contains the title, and a record
+    /// `scidac-record-xml` the one that contains `metadata`. Other records are added after the field.
     pub records: Vec<(String, String)>,
     /// Logical file name on the Lattice Data Grid.
     pub lfn: String,
@@ -405,7 +405,7 @@ impl Default for WriteOptions {
 /// Logical file name of a file that is not on the Lattice Data Grid.
 const NO_LFN: &str = "lfn://none";
 
-/// Result of the comparison of checksums.
+/// Result of comparing the checksum in a file with that of its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Checksum {
     /// The checksums agree.
@@ -450,7 +450,7 @@ pub struct GaugeFile {
     pub gauge: HostGauge,
     /// Description of the field in the file.
     pub header: Header,
-    /// Result of the comparison of checksums.
+    /// Result of comparing the checksum in the file with that of the data.
     pub checksum: Checksum,
     /// Mean plaquettes of the links in the file.
     pub plaquette: Plaquettes,
@@ -469,29 +469,29 @@ pub struct FermionFile<T> {
     pub field: HostField<T>,
     /// Description of the field in the file.
     pub header: Header,
-    /// Result of the comparison of checksums.
+    /// Result of comparing the checksum in the file with that of the data.
     pub checksum: Checksum,
 }
 
 /// All fermion fields of a file, with the results of all checks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockFile<T> {
-    /// Fields of the file. Those of a propagator are its columns, in the order 3 spin + colour of the source.
+    /// Fields of the file. For a propagator, these are its columns, in the order of the index 3 spin + colour of the source.
     pub fields: Vec<HostField<T>>,
     /// Description of the first field.
     pub header: Header,
-    /// Result of the comparison of checksums: the first that differs, if there is one.
+    /// Result of comparing the checksums in the file with those of the data: the first mismatch, if there is one.
     pub checksum: Checksum,
 }
 
-/// Numbers of a field of any kind, without an interpretation.
+/// A field of any kind as numbers, without an interpretation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawField {
     /// Numbers of the field; each site has `header.values_per_site()` of them.
     pub values: Vec<Complex64>,
     /// Description of the field in the file.
     pub header: Header,
-    /// Result of the comparison of checksums.
+    /// Result of comparing the checksum in the file with that of the data.
     pub checksum: Checksum,
 }
 

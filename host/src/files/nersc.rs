@@ -53,9 +53,9 @@ pub fn parse(bytes: &[u8]) -> Result<Header, Problem> {
     header(&mut Cursor::new(bytes), &ReadOptions::default())
 }
 
-/// Reads the header of a file. Unknown keys are stored in `metadata`, and optional keys may be missing or empty. Programs write either byte
-/// order if `FLOATING_POINT` does not specify it (`IEEE32`, `IEEE64`). Then the order in which the links of the first site are unitary is
-/// used.
+/// Reads the header of a NERSC file. Unknown keys are stored in `metadata`, and optional keys may be missing or empty. If `FLOATING_POINT`
+/// does not specify the byte order (`IEEE32`, `IEEE64`), the order in which the links of the first site are unitary is used, because
+/// programs write either order.
 pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<Header, Problem> {
     let length = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     reader.rewind().map_err(Problem::io("seek to the start"))?;
@@ -67,7 +67,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
         value.ok_or(Problem::Missing {
             place: PLACE.into(),
             field: key,
-            hint: "the links cannot be read without this key",
+            hint: "restore the header, because the links cannot be read without this key",
         })
     };
     let bad = |key, found: &str, expected: &str| Problem::field(PLACE, key, found, expected);

@@ -62,7 +62,7 @@ pub fn parse(bytes: &[u8]) -> Result<Header, Problem> {
 pub(crate) struct Array {
     pub precision: FilePrecision,
     pub endian: Endian,
-    /// Lengths of the axes, the slowest first.
+    /// Lengths of the axes of the array, the slowest axis first.
     pub axes: Vec<usize>,
     /// Offset of the first byte of the data.
     pub offset: u64,
@@ -121,8 +121,8 @@ fn shape(axes: &[usize]) -> String {
     format!("({})", axes.iter().map(usize::to_string).collect::<Vec<_>>().join(", "))
 }
 
-/// Reads the header of a field. The array must be complex64 or complex128 in either byte order, with four lattice axes followed by those of
-/// a site.
+/// Reads the header of an `.npy` file with a field. The array must be complex64 or complex128 in either byte order, with four lattice axes
+/// followed by those of a site.
 pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     let array = array(reader)?;
     let bad = || bad_shape(&shape(&array.axes));
@@ -257,7 +257,7 @@ pub(super) fn frame(lattice: Lattice, axes: &[usize], site_shape: &[usize], opti
     let descr = format!("{order}c{}", 2 * options.precision.bytes());
     let start = start(&descr, &[axes, &[t, z, y, x], site_shape].concat());
     let components = site_shape.iter().product();
-    // This format does not contain a checksum.
+    // An `.npy` file does not contain a checksum.
     let form = StoredForm { components, precision: options.precision, endian: options.endian, kind: None };
     Frame::headed(lattice, form, move |_| start.clone())
 }

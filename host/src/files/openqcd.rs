@@ -116,7 +116,7 @@ fn plaquette(header: &[u8; 24], endian: Endian) -> f64 {
     if endian == Endian::Big { f64::from_be_bytes(bytes) } else { f64::from_le_bytes(bytes) }
 }
 
-/// Reads the header of a file.
+/// Reads the header of an openQCD file.
 pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     let available = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     reader.rewind().map_err(Problem::io("seek to the start"))?;
@@ -162,7 +162,9 @@ fn frame(links: &LinksToWrite, options: &WriteOptions) -> Result<Frame, Problem>
         });
     }
     if lattice.require_even().is_err() {
-        return Err(Problem::Unwritable { why: "openQCD's files hold even and odd sites: every extent must be even" });
+        return Err(Problem::Unwritable {
+            why: "openQCD's files hold even and odd sites: every extent must be even; choose ILDG or NERSC",
+        });
     }
     let [x, y, z, t] = lattice.size();
     let extents = [t, x, y, z].map(|extent| (extent as u32).to_le_bytes());

@@ -15,7 +15,7 @@ pub(crate) struct FileParts<'a> {
 
 impl<'a> FileParts<'a> {
     /// *Collective.* Exchanges the sections of all processes, or their errors. Fails on all processes if one has an error, if the lattices
-    /// `fields` differ from the section, or if the sections do not make up the lattice.
+    /// of its fields (`fields`) differ from the lattice of its section, or if the sections do not make up the whole lattice.
     pub fn meet<T>(
         network: &'a dyn Network,
         section: &Section,
@@ -51,7 +51,7 @@ impl<'a> FileParts<'a> {
     pub fn mine(&self) -> &Section {
         &self.sections[self.network.rank()]
     }
-    /// *Collective.* Returns the numbers of all processes in the order of their ranks.
+    /// *Collective.* Returns the `numbers` of each process, in the order of the ranks.
     pub fn collect<const N: usize>(&self, numbers: [u64; N]) -> Result<Vec<[u64; N]>, Problem> {
         let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
         let all = self.network.all_gather(&bytes)?;

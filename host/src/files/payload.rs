@@ -21,7 +21,7 @@ const PIECE: usize = 4 << 20;
 pub(crate) const LINKS: usize = 36;
 pub(crate) const TWO_ROWS: usize = 24;
 
-/// Kinds of checksums in use. Each consists of two 32-bit sums over parts of the data, which can be combined in any order.
+/// Kind of checksum. A checksum consists of two 32-bit sums over parts of the data; the sums can be combined in any order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChecksumKind {
     /// NERSC's checksum: the sum of all 32-bit words in the byte order of the file. The second number is not used.
@@ -32,12 +32,12 @@ pub enum ChecksumKind {
     Milc,
 }
 
-/// Checksum of a part of the data; the two numbers depend on [`ChecksumKind`].
+/// Checksum of a part of the data; [`ChecksumKind`] defines its two numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartialChecksum(pub [u32; 2]);
 
 impl PartialChecksum {
-    /// Combines the checksums of two disjoint parts.
+    /// Returns the checksum of two disjoint parts of the data together.
     pub fn combine(self, kind: ChecksumKind, other: Self) -> Self {
         let ([a, b], [c, d]) = (self.0, other.0);
         match kind {
@@ -66,7 +66,7 @@ impl ChecksumKind {
             Self::Milc => "MILC",
         }
     }
-    /// Returns the checksum as text, in the form of headers.
+    /// Returns a checksum as text, in the form in which headers contain it.
     pub fn print(self, PartialChecksum([a, b]): PartialChecksum) -> String {
         match self {
             Self::Nersc => format!("{a:08x}"),
@@ -235,11 +235,11 @@ impl StoredForm {
     pub fn values_per_site(&self) -> usize {
         if self.components == TWO_ROWS { LINKS } else { self.components }
     }
-    /// Decodes bytes into numbers.
+    /// Decodes bytes in the form of the file into the numbers `values`.
     pub fn decode(&self, bytes: &[u8], values: &mut [Complex64]) {
         decode_reals(bytes, bytemuck::cast_slice_mut(values), self);
     }
-    /// Encodes numbers into bytes.
+    /// Encodes the numbers `values` as bytes in the form of the file.
     pub fn encode(&self, values: &[Complex64], bytes: &mut [u8]) {
         encode_reals(bytemuck::cast_slice(values), bytes, self);
     }
@@ -247,7 +247,7 @@ impl StoredForm {
     fn checksum(&self, bytes: &[u8], first: usize) -> PartialChecksum {
         self.kind.map(|kind| kind.of(bytes, self.site_bytes(), first, self.endian)).unwrap_or_default()
     }
-    /// Combines the checksums of two disjoint parts.
+    /// Returns the checksum of two disjoint parts of the data together.
     pub fn combine(&self, one: PartialChecksum, other: PartialChecksum) -> PartialChecksum {
         self.kind.map_or(one, |kind| one.combine(kind, other))
     }

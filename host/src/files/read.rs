@@ -104,8 +104,8 @@ pub fn read_fermion<'a, T: Fermion>(
     read_with(&from.into(), options, header, |source, header, parts| fermion_at(source, header, options, parts))
 }
 
-/// Reads and checks the field with this number in a block, from 0. For a propagator, this takes as long as reading all columns, because
-/// they have a common checksum; [`read_fermions`] reads all columns at once.
+/// Reads and checks field `number` of a block, counted from 0. For a propagator, this takes as long as reading all columns, because they
+/// have a common checksum; [`read_fermions`] reads all columns at once.
 pub fn read_block<'a, T: Fermion>(from: impl Into<ReadFrom<'a>>, number: usize) -> Result<FermionFile<T>, FileError> {
     block_field(&from.into(), number, &ReadOptions::default())
 }
@@ -387,8 +387,8 @@ fn gauge_at(
     let computed =
         |measured: &(Plaquettes, f64), name| if name == PLAQUETTE_NAME { measured.0.mean } else { measured.1 };
     if let Err(problem) = checksum.require(options) {
-        // The plaquette distinguishes two causes. Corrupt bits change it by more than its last digits, unless they are few and low. A
-        // checksum by another rule does not change it.
+        // The plaquette shows why the checksum is wrong. Corrupt bits change the plaquette by more than its last digits, unless they are
+        // few and low. A checksum that was computed by another rule leaves the plaquette unchanged.
         let sound =
             checks::links(&gauge, header.precision, options, parts).and_then(|_| checks::measured(&gauge, parts));
         let Ok(measured) = sound else { return Err(comm_or(sound.map(|_| ()), problem)) };

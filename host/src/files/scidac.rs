@@ -301,8 +301,8 @@ impl<'a> Surroundings<'a> {
     }
     /// Returns the records that belong to the data, after those that describe the file.
     fn own(&self) -> impl Iterator<Item = &'a LimeRecord> {
-        // Two kinds of records stand between two fields: the checksum of the first, and then the descriptions of the second or the start of
-        // another file.
+        // Two kinds of records stand between two fields: first the checksum of the first field, then the descriptions of the second field
+        // or the start of another file.
         let (before, after) = (self.before, self.after);
         let begin = match self.is_first {
             true => 0,
@@ -399,7 +399,7 @@ impl Descriptions {
             ],
         );
         let stated = match stated {
-            // If the records differ, the length of the data determines the precision.
+            // If the records state different precisions, the length of the data determines the precision.
             Err(problem) => {
                 leniency.or_note(problem, "the precision that fits the length of the data is used")?;
                 None
@@ -459,7 +459,8 @@ impl<'a> DataExtent<'a> {
         let volume = lattice.volume() as u64;
         let extent = Self { data, lattice, volume, site_bytes: data.length / volume, format };
         if !data.length.is_multiple_of(volume) || extent.site_bytes == 0 {
-            let said = format!("the length is not a multiple of the {volume} sites of the {lattice} lattice ({place})");
+            let said =
+                format!("the length is not a multiple of {volume}, the sites of the {lattice} lattice ({place})");
             return Err(extent.unfit(said));
         }
         Ok(extent)
@@ -486,7 +487,7 @@ impl<'a> DataExtent<'a> {
                 format!("links on the {lattice} lattice in {stated} precision ({place}) have {needed}")
             }
             false => format!(
-                "the length is not a multiple of {number} bytes per site, a complex number in {stated} precision \
+                "the length per site is not a multiple of the {number} bytes of a complex number in {stated} precision \
                  ({place})"
             ),
         }
@@ -713,7 +714,7 @@ fn put_record(
     options: &WriteOptions,
 ) {
     let letter = if options.precision == FilePrecision::Single { 'F' } else { 'D' };
-    // The datatype of QDP++ distinguishes links, and is `Lattice` for propagators.
+    // For links, QDP++ has a datatype that contains the precision; for propagators, the datatype is `Lattice`.
     let name = if name == "Lattice" { name.into() } else { format!("QDP_{letter}3_{name}") };
     let private = format!(
         "{PROLOG}<scidacRecord><version>1.1</version><date>{}</date><recordtype>0</recordtype>\
@@ -794,7 +795,7 @@ fn directions_frame(lattice: Lattice, options: &WriteOptions) -> Frame {
     let mut head = Vec::new();
     put_file(&mut head, lattice, options);
     head.extend(&record);
-    // The checksum is printed with all digits, so that the offsets that follow do not depend on it.
+    // The checksum is printed with all digits, so that later offsets do not depend on its value.
     let sum_after = move |sum| after_data(length, sum, 8);
     let step = length + (sum_after(PartialChecksum::default()).len() + record.len()) as u64;
     let offsets = std::array::from_fn(|mu| head.len() as u64 + mu as u64 * step);

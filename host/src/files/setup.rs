@@ -124,7 +124,7 @@ impl SetupHeader {
     fn to_text(&self) -> Result<String, Problem> {
         let unwritable = |why| Err(Problem::Unwritable { why });
         if !(1..=MOST_STORED_VECTORS).contains(&self.vectors) {
-            return unwritable("a multigrid setup has 1 to 1024 vectors");
+            return unwritable("a multigrid setup needs 1 to 1024 vectors");
         }
         let Value::Object(operator) = &self.operator else {
             return unwritable("the description of the operator is not a JSON object");
@@ -232,8 +232,8 @@ pub struct SetupWriter<'a> {
 }
 
 impl<'a> SetupWriter<'a> {
-    /// *Collective.* Begins a file. `to` is a file in a folder that all processes share, with this process's section. A single process that
-    /// has the whole lattice needs no section.
+    /// *Collective.* Begins a setup file in a folder that all processes share. `to` contains the path and this process's section. A single
+    /// process that has the whole lattice needs no section.
     ///
     /// # Errors
     /// Fails in these cases: the number of vectors is 0 or too large, the header is longer than 64 KiB, or the operator is not a JSON
@@ -250,7 +250,8 @@ impl<'a> SetupWriter<'a> {
         };
         let (checked, all) = gather(to.network, Ok(checked), encode)?;
         if let Some(rank) = all.iter().position(|header| *header != all[0]) {
-            return Err(Problem::Parts { why: format!("the headers of rank {rank} and rank 0 differ") });
+            let why = format!("the headers of rank {rank} and rank 0 differ; give the same header on all ranks");
+            return Err(Problem::Parts { why });
         }
         let text = checked?;
         let ((), parts) = meet(to, header.lattice, Ok(()))?;
@@ -297,7 +298,8 @@ impl<'a> SetupWriter<'a> {
         let file = &self.output.as_ref().ok_or(FAILED)?.file;
         let number = self.sums.len();
         if number == self.header.vectors {
-            return Err(Problem::Unwritable { why: "all vectors of the header have already been written" });
+            let why = "all vectors of the header have already been written; write no more";
+            return Err(Problem::Unwritable { why });
         }
         let even = self.even_sites(vector).map_err(Problem::in_field(number))?;
         let offset = self.record(number) + self.vector_header().len() as u64;
@@ -334,7 +336,7 @@ impl<'a> SetupWriter<'a> {
             _ => Ok(even),
         }
     }
-    /// *Collective.* Writes the headers and checksums of all records, flushes the file to the device, and renames it.
+    /// *Collective.* Writes the headers and checksums of all records, flushes the file to the storage device, and gives it its final name.
     ///
     /// # Errors
     /// Fails if vectors are missing, or if the operating system fails. The new file is then removed, and an older file remains.

@@ -15,8 +15,8 @@ pub struct SharedFile<'a> {
 }
 
 impl<'a> SharedFile<'a> {
-    /// Makes a shared file from a path and the network of all processes; the path must be the same on all. No section is needed for
-    /// [`inspect`](super::inspect).
+    /// Makes a shared file from a path and the network of all processes; the path must be the same on all processes. No section is needed
+    /// for [`inspect`](super::inspect).
     pub fn new(path: &'a (impl AsRef<Path> + ?Sized), network: &'a dyn Network) -> Self {
         SharedFile { path: path.as_ref(), network, section: None }
     }

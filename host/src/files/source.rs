@@ -17,14 +17,14 @@ pub(crate) enum Opened<'a> {
 }
 
 impl Opened<'_> {
-    /// Returns the length in bytes.
+    /// Returns the length of the file or memory in bytes.
     pub fn length(&self) -> io::Result<u64> {
         match self {
             Self::File(file) => (&*file).seek(SeekFrom::End(0)),
             Self::Memory(memory) => Ok(memory.len() as u64),
         }
     }
-    /// Reads bytes that start at `offset`, and returns their number, which is 0 at the end.
+    /// Reads bytes that start at `offset` into `bytes`, and returns their number; it is 0 at the end of the file or memory.
     pub fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         match self {
             Self::File(file) => file.read_at(bytes, offset),

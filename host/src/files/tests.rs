@@ -554,7 +554,7 @@ fn links_that_are_none_are_refused_by_name() {
     gauge.links_mut()[4 * site + 2][1][0] += 0.1;
     let bytes = written(&gauge, &WriteOptions::default());
     let error = reread(&bytes, &ReadOptions::default()).unwrap_err().to_string();
-    assert!(error.contains("link U_z at site (x, y, z, t) = [1, 0, 3, 1] is off SU(3) by"), "{error}");
+    assert!(error.contains("link U_z at site (x, y, z, t) = [1, 0, 3, 1] deviates from SU(3) by"), "{error}");
     assert!(reread(&bytes, &ReadOptions { allow_non_unitary: true, ..Default::default() }).is_ok());
     let two_rows = WriteOptions { format: &NERSC, ..Default::default() };
     let refused = write_gauge(WriteTo::Writer(&mut Vec::new()), &gauge, &two_rows).unwrap_err();
@@ -752,7 +752,7 @@ fn copies_have_the_metadata_of_the_original() {
     let (again, _) = copy(&same, &ILDG, double);
     assert_eq!((left, value(&again, "ildg-data-lfn")), (vec![], "lfn://USQCD/test".into()));
     let (rounded, left) = copy(&lime, &ILDG, single);
-    assert_eq!(left, ["the logical file name lfn://USQCD/test, because the numbers differ"]);
+    assert_eq!(left, ["the logical file name lfn://USQCD/test, because the copy has other numbers"]);
     assert_eq!(value(&rounded, "ildg-data-lfn"), NO_LFN);
     let (scidac, left) = copy(&lime, &SCIDAC, double);
     assert_eq!(left, ["the record ildg-data-lfn"]);

@@ -55,7 +55,7 @@ pub fn write_fermion<'a, T: Fermion>(
 /// Writes several fermion fields into one file. In an `.npy` file, `axes` precede those of the lattice: `[12]` for the columns of a
 /// propagator, `[2, 12]` for two propagators. [`read_block`](super::read_block) reads files with one such axis. In the format
 /// [`SCIDAC`](super::SCIDAC), twelve spinors or three colour vectors become a propagator in one record, with the fields as columns. In the
-/// format [`MILC_PROPAGATOR`](super::MILC_PROPAGATOR), three colour vectors do.
+/// format [`MILC_PROPAGATOR`](super::MILC_PROPAGATOR), three colour vectors also become a propagator.
 pub fn write_block<'a, T: Fermion>(
     to: impl Into<WriteTo<'a>>,
     fields: &[&HostField<T>],
@@ -72,7 +72,8 @@ pub fn write_block<'a, T: Fermion>(
             return Err(NO_FIELD);
         }
         if axes.iter().product::<usize>() != fields.len() {
-            return Err(Problem::Unwritable { why: "the number of fields differs from the product of the axes" });
+            let why = "the number of fields differs from the product of the axes; give as many fields as the product";
+            return Err(Problem::Unwritable { why });
         }
         for (number, field) in fields.iter().enumerate() {
             checks::fermion(field, parts).map_err(Problem::in_field(number))?;
@@ -120,7 +121,8 @@ fn write(
 /// *Collective.* Checks a gauge field, and makes the frame of its file.
 fn gauge_frame(gauge: &HostGauge, options: &WriteOptions, parts: &FileParts) -> Result<Frame, Problem> {
     let Some(format) = &options.format.links else {
-        return Err(Problem::Unwritable { why: "this format holds propagators, not links" });
+        let why = "this format holds propagators, not links; choose a format of links, such as ILDG";
+        return Err(Problem::Unwritable { why });
     };
     let required = ReadOptions { allow_non_unitary: !format.two_rows, ..Default::default() };
     checks::links(gauge, options.precision, &required, parts)?;

@@ -23,7 +23,8 @@ impl Elements {
         }
         elements
     }
-    /// Returns the trimmed text of the first element with this name, with or without a prefix.
+    /// Returns the trimmed text of the first closed element with this name; a namespace prefix is ignored. Returns `None` if there is no
+    /// such element.
     pub fn text(&self, name: &str) -> Option<&str> {
         let found = self.all.iter().find(|(its, text)| its == name && text.is_some());
         found.and_then(|(_, text)| text.as_deref()).map(str::trim)
@@ -38,7 +39,7 @@ impl Elements {
             let at = reader.buffer_position() as usize;
             let event = reader.read_event();
             let text = match &event {
-                // Attributes cannot contain `<`, so a quote is not closed. The tag is read as if it had no quotes.
+                // Attributes cannot contain `<`, so a quote in this tag is not closed. The tag is read as if it had no quotes.
                 Ok(Event::Start(tag) | Event::Empty(tag)) if tag.contains('<') => return self.broken(&xml[at..], open),
                 Ok(Event::Start(tag)) => {
                     open.push((self.all.len(), String::new()));

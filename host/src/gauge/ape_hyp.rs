@@ -88,7 +88,8 @@ impl ProjectedSmearing {
         }
         Ok(Some(smeared))
     }
-    /// Returns the number of fields of links in double precision that exist at the same time, including the given and the smeared links.
+    /// Returns the number of fields of links in double precision that exist at the same time during smearing, including the given and the
+    /// smeared links.
     pub fn fields(&self) -> usize {
         match (self.sums, self.spatial) {
             (SumsOfStaples::Ape(_), _) => 3,

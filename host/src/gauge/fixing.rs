@@ -151,7 +151,7 @@ impl Transformation {
             let before = &done[(t - 1) * space..];
             rest[..space].par_iter_mut().enumerate().for_each(|(x, g)| {
                 *g = product(&before[x], gauge.link((t - 1) * space + x, 3));
-                // Without this, rounding errors would accumulate from slice to slice.
+                // Without this projection to SU(3), rounding errors would accumulate from slice to slice.
                 reunitarise_link(g);
             });
         }

@@ -43,8 +43,8 @@ fn noisy(section: Section, seed: u64, unit: f64, noise: f64) -> HostGauge {
     gauge
 }
 
-/// Returns a weak field: unit links to which random noise is added, made unitary again (Babich, Clark and Joó 2010, section VII.A). `noise`
-/// is the standard deviation of the added real and imaginary parts; 0.1 gives a plaquette near 0.9.
+/// Returns a weak gauge field: unit links plus random noise, projected to SU(3) (Babich, Clark and Joó 2010, section VII.A). `noise` is the
+/// standard deviation of the real and imaginary parts of the noise; 0.1 gives a plaquette near 0.9.
 ///
 /// # Panics
 /// Panics if `noise` is not a number, or outside ±10⁵⁰: products of elements of links would overflow.
@@ -58,7 +58,7 @@ pub fn random(section: impl Into<Section>, seed: u64) -> HostGauge {
     noisy(section.into(), seed, 0.0, 1.0)
 }
 
-/// Returns a source with independent normal complex components, ⟨|η|²⟩ = 2 for each.
+/// Returns a source with independent normal complex components η, each with ⟨|η|²⟩ = 2.
 pub fn random_source<T: Fermion>(section: impl Into<Section>, seed: u64) -> HostField<T> {
     noise_source(section, seed, 0)
 }
@@ -66,8 +66,8 @@ pub fn random_source<T: Fermion>(section: impl Into<Section>, seed: u64) -> Host
 /// Number of independent sources that [`noise_source`] can make from one seed.
 pub const NOISE_SOURCES: u32 = 1 << 24;
 
-/// Returns random source number `number` of a seed, which must be below [`NOISE_SOURCES`]. Source 0 is [`random_source`], and all sources
-/// are independent.
+/// Returns random source `number` of a seed. The number must be below [`NOISE_SOURCES`]. Source 0 is [`random_source`], and all sources are
+/// independent.
 pub fn noise_source<T: Fermion>(section: impl Into<Section>, seed: u64, number: u32) -> HostField<T> {
     let section = section.into();
     let mut source = HostField::<T>::zero(section.local);
@@ -82,7 +82,7 @@ pub fn noise_source<T: Fermion>(section: impl Into<Section>, seed: u64, number: 
     source
 }
 
-/// Returns a point source: one component at one site of the whole lattice is 1, all others are 0. `component` is `[spin, colour]` or
+/// Returns a point source: one component at one site of the whole lattice is 1, and all others are 0. `component` is `[spin, colour]` or
 /// `[colour]`. Returns `None` if the site or the component does not exist.
 pub fn point<T: Fermion>(section: impl Into<Section>, site: [usize; 4], component: &[usize]) -> Option<HostField<T>> {
     let section = section.into();

@@ -51,7 +51,7 @@ pub fn closed_loops() -> Vec<LoopPath> {
     };
     let rectangles = planes().flat_map(|(mu, nu)| [(mu, nu), (nu, mu)]).map(rectangle);
     let triples = (0..4).map(|left_out| (0..4).filter(|mu| *mu != left_out).collect::<Vec<_>>());
-    // The first step is always forward, and the other two go either way, so that each loop is listed once.
+    // The first step is always forward, and each of the other two goes forward or backward, so that each loop is listed once.
     let parallelograms = triples.flat_map(|axes| {
         [(true, true), (true, false), (false, true), (false, false)].map(|(second, third)| {
             let [a, b, c] = [(axes[0], true), (axes[1], second), (axes[2], third)];

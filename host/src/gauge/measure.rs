@@ -72,7 +72,7 @@ pub(crate) fn link_trace_of_sum(sum: FixedPointSum, volume: usize) -> f64 {
 impl Plaquettes {
     /// Computes the mean plaquettes of a lattice of `volume` sites from the sums over spatial and temporal planes.
     pub(crate) fn of_sums(sums: [FixedPointSum; 2], volume: usize) -> Self {
-        // A site has three spatial and three temporal planes; the trace is divided by three colours.
+        // A site has three spatial and three temporal planes, and the trace is divided by three colours.
         let [spatial, temporal] = sums.map(|sum| sum.total() / (9.0 * volume as f64));
         Plaquettes { mean: 0.5 * (spatial + temporal), spatial, temporal }
     }
@@ -80,7 +80,7 @@ impl Plaquettes {
 
 /// Finds the link that is farthest from SU(3). A link that is not finite counts as farther than any other.
 pub fn unitarity(gauge: &HostGauge) -> Unitarity {
-    // NaN must be found. The total order of floating-point numbers puts a positive NaN above infinity.
+    // A NaN must count as the farthest: the total order of floating-point numbers puts a positive NaN above infinity.
     let (index, violation) = gauge
         .links()
         .par_iter()

@@ -19,8 +19,8 @@ impl<'a> GaugePart<'a> {
     pub fn whole(gauge: &'a HostGauge) -> Self {
         GaugePart { gauge, ahead: [const { None }; 4] }
     }
-    /// *Collective.* Makes the part of this process. `sections` lists the sections of all ranks. The links ahead are received from the
-    /// processes that have them.
+    /// *Collective.* Makes the part of this process. `sections` lists the sections of all ranks. The links of sites one step ahead of the
+    /// box are received from the processes that have them.
     pub fn exchange(gauge: &'a HostGauge, sections: &[Section], network: &dyn Network) -> Result<Self, CommError> {
         let mut part = Self::whole(gauge);
         for (mu, slot) in part.ahead.iter_mut().enumerate() {

@@ -76,8 +76,8 @@ impl Generator {
         self.passes_while(heatbath, overrelax, &mut |_| ControlFlow::Continue(())).map(drop)
     }
     /// *Collective.* Sweeps like [`sweep`](Self::sweep), and calls `after` between two passes with the number of completed passes. If
-    /// `after` returns `Break`, which it must do either on all processes or on none, the sweep ends, and the links are those before the
-    /// sweep. This needs memory for a second field of links. Returns whether the sweep was completed.
+    /// `after` returns `Break`, which it must do either on all processes or on none, the sweep ends, and the links before the sweep are
+    /// restored. This needs memory for a second field of links. Returns whether the sweep was completed.
     ///
     /// # Errors
     /// Fails if the device fails.

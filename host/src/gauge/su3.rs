@@ -42,8 +42,8 @@ pub fn violation_of_u3(u: &Matrix) -> f64 {
     square.sqrt()
 }
 
-/// Projects every link to SU(3): Gram–Schmidt for rows 0 and 1, and row 2 = conj(row 0 × row 1). This removes rounding errors, for example
-/// of links that were stored in single precision. A link far from SU(3) becomes some SU(3) matrix.
+/// Projects every link to SU(3): Gram–Schmidt orthonormalises rows 0 and 1, and row 2 becomes conj(row 0 × row 1). This removes rounding
+/// errors, for example of links that were stored in single precision. A link far from SU(3) becomes some SU(3) matrix.
 pub fn reunitarise(gauge: &mut HostGauge) {
     gauge.links_mut().par_iter_mut().for_each(reunitarise_link);
 }
@@ -73,8 +73,8 @@ pub(crate) fn orthonormalise(u: &mut Matrix) -> bool {
     let independent = sine2 > 1e-6;
     if independent {
         reunitarise_link(u);
-        // After one projection, the second row still contains a part of the first one, of the size of rounding divided by the sine. A
-        // second projection removes it.
+        // After one projection, the second row still contains a part of the first one, of the size of the rounding error divided by the
+        // sine. A second projection removes this part.
         if sine2 < 0.01 {
             reunitarise_link(u);
         }

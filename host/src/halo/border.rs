@@ -31,8 +31,8 @@ enum SlabDirection {
 }
 
 impl Halo {
-    /// *Collective.* Fills a border of links from the neighbours. The border is `border[μ]` sites wide, an even number in partitioned
-    /// directions, and not wider than the part of any neighbour.
+    /// *Collective.* Fills the border of `links` with the links of the neighbours. The border is `border[μ]` sites wide, an even number in
+    /// partitioned directions, and not wider than the part of any neighbour.
     pub fn fill_links(&self, domain: &Domain, border: [u32; 4], links: [ThinLinks; 2], precision: Precision) -> Result {
         let (backend, geometry) = (domain.backend(), domain.bordered_by(border).geometry);
         let half = |sites: u32| GaugeField::bytes_for(precision, sites as usize);

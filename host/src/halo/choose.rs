@@ -9,9 +9,9 @@ const CANDIDATES: [Transport; 2] = [Transport::Direct, Transport::Copy];
 /// Number of exchanges before the measurement, and during it.
 const EXCHANGES: [u32; 2] = [3, 20];
 
-/// *Collective.* Returns the transport with the shortest exchange of a spinor field for the slowest process. `domain` makes the domain with
-/// a transport. If no process can access the device memory of a neighbour, there is no choice, and the transport of the messages is
-/// returned: [`Transport::Mpi`] or [`Transport::Host`].
+/// *Collective.* Measures exchanges of a spinor field, and returns the transport whose exchange takes the least time on the slowest
+/// process. `domain` makes a domain with a given transport. If no process can access the device memory of a neighbour, there is no choice,
+/// and the transport of the messages is returned: [`Transport::Mpi`] or [`Transport::Host`].
 pub fn fastest(domain: impl Fn(Transport) -> Result<Domain>) -> Result<Transport> {
     let mut best = (f64::INFINITY, Transport::default());
     for transport in CANDIDATES {

@@ -42,7 +42,7 @@ pub(crate) type Zones = [[*mut u8; 2]; 4];
 pub(super) struct ExchangeContext<'a> {
     pub backend: &'a dyn Backend,
     pub trace: Trace<'a>,
-    /// Streams of the ends of all directions.
+    /// Streams of the partitioned directions, one for each end of a direction.
     pub streams: &'a Streams,
     /// Stream that packs faces; `None` for the main stream.
     pub packing: Option<&'a Stream>,
@@ -77,7 +77,7 @@ impl Exchange {
         let (given, done) = (backend.event(false)?, backend.event(false)?);
         Ok(Exchange { neighbours, memory, given, done, _peers: peers })
     }
-    /// Closes the memory of other processes, and returns this process's memory, which others may still have open.
+    /// Closes the memory of other processes, and returns this process's memory, which other processes may still have open.
     pub fn release_peers(self) -> ZoneMemory {
         self.memory
     }
@@ -131,7 +131,7 @@ impl Exchange {
         while next < 4 {
             let (all_sent, received) = self.poll(context)?;
             while next < 4 && received[next] {
-                // The last exterior waits until all messages are sent: otherwise another process could wait for this one.
+                // The last exterior is launched only after all messages are sent. Otherwise, another process might wait for this one.
                 if next == 3 && !all_sent {
                     break;
                 }

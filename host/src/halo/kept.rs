@@ -44,7 +44,7 @@ impl Halo {
         }
         Ok(Halo { cut: domain.cut(), streams, exchanges: Mutex::default(), recorder: Mutex::new(None) })
     }
-    /// Returns the partitioned directions μ as bits.
+    /// Returns the partitioned directions as bits: bit μ is set if direction μ is partitioned.
     pub fn cut(&self) -> u32 {
         self.cut
     }
@@ -90,8 +90,8 @@ impl Domain {
         drop(own);
         Ok(())
     }
-    /// *Collective.* Runs `work`, and returns what its exchanges did with the times since the common start of all processes. The timeline
-    /// is empty if there is only one process. Recording makes the work slower.
+    /// *Collective.* Runs `work`, and returns the timeline of its exchanges, with times from the common start of all processes. The
+    /// timeline is empty if there is only one process. Recording makes the work slower.
     ///
     /// # Errors
     /// Fails if the work, the device or the communication fails.

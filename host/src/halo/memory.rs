@@ -10,7 +10,7 @@ use gpu_kernels::storage::{PADDING, padded};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// Users of memory, with the bytes that each needs.
+/// List of the users of memory, with the number of bytes that each needs.
 pub type Needs = Vec<(&'static str, usize)>;
 
 impl Part {
@@ -33,7 +33,7 @@ impl Part {
     }
 }
 
-/// Fermion field of which faces are exchanged.
+/// Type of fermion field whose faces are exchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HaloField {
     /// Spinors of Wilson-like operators, with hops of one step; half spinors are exchanged.
@@ -64,7 +64,7 @@ impl Exchanges {
             self.zones.insert(zones);
         }
     }
-    /// Adds the exchanges of an operator's hops on fields in one precision, for each number of right-hand sides in `nrhs`.
+    /// Adds the exchanges of an operator's hops on fields in one precision to the set, for each number of right-hand sides in `nrhs`.
     #[must_use]
     pub fn hops(mut self, what: HaloField, precision: Precision, nrhs: &[usize]) -> Self {
         let (steps, bytes) = match what {
@@ -75,7 +75,8 @@ impl Exchanges {
         self.zones_of(faces, steps, bytes, nrhs);
         self
     }
-    /// Adds the exchanges of hops on a coarse level with the local extents `local` and `spinors` spinors on each site, in single precision.
+    /// Adds the exchanges of hops on a coarse level to the set, for each number of right-hand sides in `nrhs`. The level has the local
+    /// extents `local` and `spinors` spinors in single precision on each site.
     #[must_use]
     pub fn level(mut self, local: [usize; 4], spinors: usize, nrhs: &[usize]) -> Self {
         let half_volume = local.iter().product::<usize>() / 2;
@@ -83,7 +84,7 @@ impl Exchanges {
         self.zones_of(faces, 1, FieldShape::spinors(Precision::Single, 1).site_bytes(), nrhs);
         self
     }
-    /// Adds the exchange of the links of a coarse level; a link has `bytes` bytes.
+    /// Adds the exchange of the links of a coarse level to the set. The level has the local extents `local`, and a link has `bytes` bytes.
     #[must_use]
     pub fn level_links(mut self, local: [usize; 4], bytes: usize) -> Self {
         let volume: usize = local.iter().product();
@@ -101,14 +102,15 @@ impl Exchanges {
             self.add(std::array::from_fn(zone));
         }
     }
-    /// Adds the exchanges that fill the border of a [`GaugeField`].
+    /// Adds the exchanges that fill the border of a [`GaugeField`] in `precision` to the set.
     #[must_use]
     pub fn border(mut self, precision: Precision) -> Self {
         let slabs = self.part.slabs(self.part.border());
         self.slabs(slabs.map(|sites| 2 * GaugeField::bytes_for(precision, sites)));
         self
     }
-    /// Adds the exchanges that fill a ghost zone of `width` sites around fields of `site_bytes` bytes per site.
+    /// Adds the exchanges that fill a ghost zone to the set, for each number of right-hand sides in `nrhs`. The ghost zone is `width` sites
+    /// wide, and the fields have `site_bytes` bytes per site.
     #[must_use]
     pub fn ghost_zone(mut self, width: u32, site_bytes: usize, nrhs: &[usize]) -> Self {
         let slabs = self.part.slabs(self.part.width(width));
@@ -125,17 +127,17 @@ impl Exchanges {
             self.add(zones);
         }
     }
-    /// Returns the number of bytes of all exchanges on the device.
+    /// Returns the number of bytes that all exchanges need on the device.
     pub fn device_bytes(&self) -> usize {
         self.zones.iter().map(|zones| ZoneLayout::new(*zones).device_bytes()).sum()
     }
-    /// Returns the number of bytes of all exchanges in page-locked host memory. They are needed only for messages that go through host
-    /// memory: on the CPU, with the transport [`Host`](crate::domain::Transport::Host), and between machines if the MPI library cannot
-    /// access device memory.
+    /// Returns the number of bytes that all exchanges need in page-locked host memory. This memory is needed only for messages that go
+    /// through host memory: on the CPU, with the transport [`Host`](crate::domain::Transport::Host), and between machines if the MPI
+    /// library cannot access device memory.
     pub fn pinned_bytes(&self) -> usize {
         self.zones.iter().map(|zones| 4 * zones.iter().sum::<usize>()).sum()
     }
-    /// Returns the number of bytes on the device, with a description; `None` if there are no exchanges.
+    /// Returns a description of the exchanges, and the number of bytes that they need on the device; `None` if there are no exchanges.
     pub fn needs(&self) -> Option<(&'static str, usize)> {
         Some(("ghost zones and messages", self.device_bytes())).filter(|(_, bytes)| *bytes > 0)
     }

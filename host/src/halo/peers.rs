@@ -13,9 +13,9 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// *Collective.* Shares `zones` with other processes, and opens theirs. The first `room` bytes of `zones` are used for a test. Nothing
-    /// is opened between machines, if the driver refuses, or with the transports `Host` and `Mpi`. Also returns a message about a failure,
-    /// the same on all processes.
+    /// *Collective.* Shares `zones` with other processes, and opens theirs. The first `room` bytes of `zones` are used for a test. No
+    /// memory is opened between machines, with the transports `Host` and `Mpi`, or if the driver refuses. If sharing fails, a message about
+    /// the failure is also returned, the same on all processes.
     pub fn new(
         backend: &dyn Backend,
         network: &dyn Network,
@@ -26,7 +26,7 @@ impl Peers {
         let (rank, size) = (network.rank(), network.size());
         // A process cannot open its own memory. Processes of the crate `comms` can be threads of one process of the operating system.
         let place = format!("{}/{}", host_name(), std::process::id());
-        // Pending work on this memory, such as clearing it, must end before other processes write to it.
+        // Pending work on the zones, such as clearing them, must end before other processes write to them.
         backend.synchronize()?;
         let by_messages = matches!(transport, Transport::Host | Transport::Mpi);
         let shared = if by_messages { Err(None) } else { backend.share(zones).map_err(Some) };
@@ -62,7 +62,7 @@ impl Peers {
         let problem = problem.filter(|_| !by_messages && backend.name() != "cpu").unwrap_or_default();
         Ok((peers, first_problem(&network.all_gather(problem.as_bytes())?)))
     }
-    /// Returns the address of the zones of process `rank`; `None` without access.
+    /// Returns the address of the zones of process `rank`; `None` if this process cannot access them.
     pub fn zones_of(&self, backend: &dyn Backend, rank: usize) -> Option<*mut u8> {
         self.opened[rank].as_ref().map(|peer| backend.peer_address(peer))
     }

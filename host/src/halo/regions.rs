@@ -6,7 +6,7 @@ use gpu_kernels::lattice::{Geometry, Region};
 pub struct RegionPart {
     /// Box that contains the sites.
     pub region: Region,
-    /// Number of sites of one parity.
+    /// Number of sites of one parity in the part.
     pub sites: u32,
 }
 
@@ -21,14 +21,15 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Divides a lattice for hops of up to `hops` steps; the bits μ of `cut` are the partitioned directions.
+    /// Divides a lattice for hops of up to `hops` steps; bit μ of `cut` is set if direction μ is partitioned.
     pub fn new(geometry: &Geometry, cut: u32, hops: u32) -> Self {
         let extents = geometry.size();
         let is_cut = |mu: usize| cut >> mu & 1 == 1;
         // `unreached` returns the first coordinate along μ whose hops do not leave the lattice, and the number of such coordinates.
         let unreached =
             |mu: usize| if is_cut(mu) { (hops, extents[mu].saturating_sub(2 * hops)) } else { (0, extents[mu]) };
-        // `edge` returns the other coordinates, around the end: all of them if the lattice is too thin for an interior.
+        // `edge` returns the remaining coordinates along μ, which are those around the end of the lattice; if the lattice is too thin for
+        // an interior, it returns all coordinates.
         let edge = |mu: usize| match extents[mu].checked_sub(hops) {
             Some(start) if 2 * hops < extents[mu] => (start, 2 * hops),
             _ => (0, extents[mu]),

@@ -87,7 +87,7 @@ impl<'a> Trace<'a> {
     pub fn new(recorder: Option<&'a Recorder>) -> Self {
         Trace(recorder)
     }
-    /// Runs `work`, and records how long it takes on the device. It must use `stream`, or the main stream if that is `None`.
+    /// Runs `work`, and records how long it takes on the device. `work` must use `stream`, or the main stream if `stream` is `None`.
     pub fn device(
         &self,
         backend: &dyn Backend,

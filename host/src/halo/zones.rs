@@ -51,23 +51,23 @@ impl ZoneLayout {
     pub fn has_zones(&self, mu: usize) -> bool {
         self.bytes[mu] > 0
     }
-    /// Returns the number of bytes of the zone of an end.
+    /// Returns the number of bytes of the zone at an end.
     pub fn bytes(&self, end: ZoneEnd) -> usize {
         self.bytes[end.mu]
     }
-    /// Returns the number of bytes of all zones of a turn, which is also the number of packed bytes for the neighbours.
+    /// Returns the number of bytes of all zones of a turn, which is also the number of bytes of the packed sites for all neighbours.
     pub fn turn_bytes(&self) -> usize {
         2 * self.bytes.iter().sum::<usize>()
     }
-    /// Returns the offset of an end: that of its zone in a turn, and also that of the packed sites for the neighbour at this end.
+    /// Returns the offset in bytes for an end: that of its zone in a turn, and also that of the packed sites for the neighbour at this end.
     pub fn offset(&self, end: ZoneEnd) -> usize {
         2 * self.bytes[..end.mu].iter().sum::<usize>() + end.forward * self.bytes[end.mu]
     }
-    /// Returns the offset of the zone of an end in a turn.
+    /// Returns the offset in bytes of the zone at an end in a turn, 0 or 1.
     pub fn zone(&self, turn: usize, end: ZoneEnd) -> usize {
         turn * self.turn_bytes() + self.offset(end)
     }
-    /// Returns the offset of the word of an end's zone.
+    /// Returns the offset in bytes of the word in which the process that writes into the zone at an end counts the exchanges.
     pub fn word(&self, end: ZoneEnd) -> usize {
         2 * self.turn_bytes() + WORD * end.number()
     }
@@ -75,7 +75,7 @@ impl ZoneLayout {
     fn zone_bytes(&self) -> usize {
         2 * self.turn_bytes() + 8 * WORD
     }
-    /// Returns the number of bytes of an exchange on the device.
+    /// Returns the number of bytes that an exchange needs on the device.
     pub fn device_bytes(&self) -> usize {
         self.zone_bytes() + self.turn_bytes()
     }
@@ -84,13 +84,13 @@ impl ZoneLayout {
 /// Device memory of an exchange, and the number of the last exchange.
 pub(super) struct ZoneMemory {
     pub layout: ZoneLayout,
-    /// Ghost zones of both turns, with their words.
+    /// Ghost zones of both turns, followed by the words that count exchanges.
     pub zones: DeviceBuffer,
     /// Packed sites for the neighbours.
     pub packed: DeviceBuffer,
     /// Number of the last exchange.
     pub count: u32,
-    /// Event after which all faces are packed.
+    /// Event that occurs when all faces are packed.
     pub ready: Event,
 }
 
@@ -104,7 +104,7 @@ impl ZoneMemory {
     pub fn turn(&self) -> usize {
         self.count as usize & 1
     }
-    /// Returns the address of the zone of an end in this turn.
+    /// Returns the address of the zone at an end in the turn of the last exchange.
     pub fn zone(&self, end: ZoneEnd) -> *mut u8 {
         self.zones.address().wrapping_add(self.layout.zone(self.turn(), end))
     }

@@ -28,9 +28,9 @@ pub struct GaugeAction {
 /// Factors of c_P and c_R that depend on the orientation of a loop relative to t.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GaugeAnisotropy {
-    /// Factor of spatial plaquettes, and factor of plaquettes with t.
+    /// Factors of c_P for spatial plaquettes and for plaquettes with t.
     pub plaquettes: [f64; 2],
-    /// Factors of three kinds of rectangles: spatial, with the short side in t, and with the long side in t.
+    /// Factors of c_R for three kinds of rectangles: spatial, with the short side in t, and with the long side in t.
     pub rectangles: [f64; 3],
 }
 
@@ -42,7 +42,7 @@ impl GaugeAnisotropy {
 /// Parameters of an anisotropic lattice in gauge actions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AnisotropicLattice {
-    /// Bare ratio ξ_0 of the lattice spacings in space and in t.
+    /// Bare anisotropy ξ_0: ratio of the lattice spacing in space to that in t.
     pub xi: f64,
     /// Tadpole factor u_s of links in space; not used by Wilson's action.
     pub space: f64,
@@ -120,17 +120,17 @@ impl GaugeAction {
         GaugeAction { anisotropy, ..Self::wilson(beta) }
     }
     /// Returns Symanzik's action at tree level on an anisotropic lattice (Morningstar and Peardon 1997, eq. 2). It is improved in space
-    /// only: no loop takes two steps in t, so that there are no additional states. As on isotropic lattices, β includes the factor of
-    /// plaquettes, which is 5/3 u_s⁻⁴ in that paper. Then c_P is 1/ξ_0 for spatial plaquettes and (4/5) ξ_0 u_s²/u_t² for plaquettes with
-    /// t. c_R is −1/(20 u_s² ξ_0) for spatial rectangles and −ξ_0/(20 u_t²) for rectangles with their short side in t.
+    /// only: no loop extends over two steps in t, which avoids spurious states. As on isotropic lattices, β includes the factor of
+    /// plaquettes, which is 5/3 u_s⁻⁴ in the paper. With this β, c_P is 1/ξ_0 for spatial plaquettes and (4/5) ξ_0 u_s²/u_t² for plaquettes
+    /// with t. c_R is −1/(20 u_s² ξ_0) for spatial rectangles and −ξ_0/(20 u_t²) for rectangles with their short side in t.
     pub fn anisotropic_symanzik(beta: f64, lattice: AnisotropicLattice) -> Self {
         let AnisotropicLattice { xi, space, time } = lattice;
         let ratio = xi * (space / time).powi(2);
         let anisotropy = GaugeAnisotropy { plaquettes: [1.0 / xi, 0.8 * ratio], rectangles: [1.0 / xi, ratio, 0.0] };
         GaugeAction { anisotropy, ..Self::tree_level_symanzik(beta, space) }
     }
-    /// Returns Symanzik's action at tree level with the tadpole factor u_0: c_R = −1 / (20 u_0²) (Lüscher and Weisz 1985). β is the factor
-    /// of the plaquette; with the normalisation c_0 + 8 c_1 = 1, β is 3/5 of this value.
+    /// Returns Symanzik's action at tree level with the tadpole factor u_0: c_R = −1 / (20 u_0²) (Lüscher and Weisz 1985). The plaquette
+    /// has the factor β, since c_P = 1. For u_0 = 1, codes with the normalisation c_0 + 8 c_1 = 1 use 3/5 of this β.
     pub fn tree_level_symanzik(beta: f64, u0: f64) -> Self {
         GaugeAction { rectangle: -0.05 / (u0 * u0), ..Self::wilson(beta) }
     }
@@ -158,7 +158,7 @@ impl GaugeAction {
     fn is_improved(&self) -> bool {
         self.rectangle != 0.0 || self.parallelogram != 0.0
     }
-    /// *Collective.* Computes the action S of links in double precision.
+    /// *Collective.* Computes the action S; `links` must be in double precision.
     pub fn value(&self, links: &GaugeField) -> Result<f64> {
         let loops = closed_loops();
         let wanted = if self.is_improved() { loops.as_slice() } else { &loops[..6] };

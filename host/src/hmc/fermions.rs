@@ -25,7 +25,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Largest number of pseudofermions of a quark that users may request.
+/// Largest number of pseudofermions that users may request for one table of quarks.
 pub const MOST_PSEUDOFERMIONS: usize = 64;
 
 /// Shape of pseudofermions and their noise: colour vectors in double precision.
@@ -72,8 +72,8 @@ impl QuarkOperator {
     }
 }
 
-/// Monomial of staggered quarks with the action Σ ‖r(A) φ‖² of its pseudofermions φ. The pseudofermions are one block of vectors, for which
-/// solvers work together.
+/// Monomial of staggered quarks with the action Σ ‖r(A) φ‖² of its pseudofermions φ. The pseudofermions are the vectors of one block, and a
+/// solver works on all of them at once.
 pub struct Pseudofermions {
     name: String,
     operator: QuarkOperator,
@@ -88,8 +88,8 @@ pub struct Pseudofermions {
 }
 
 impl Pseudofermions {
-    /// Makes a monomial with `count` pseudofermions; `first` is the number of pseudofermions before them in the action. `solvers` are the
-    /// solver of molecular dynamics and the solver of heat bath and Metropolis step.
+    /// Makes a monomial with `count` pseudofermions; `first` is the total number of pseudofermions of earlier monomials. The first of
+    /// `solvers` is for molecular dynamics, the second one for heat bath and Metropolis step.
     pub fn new(
         domain: &Domain,
         name: String,
@@ -113,7 +113,7 @@ impl Pseudofermions {
         this.set_functions(functions);
         Ok(this)
     }
-    /// Returns the hopping term of these quarks.
+    /// Returns the hopping term of the monomial's quarks.
     pub fn operator(&self) -> &QuarkOperator {
         &self.operator
     }

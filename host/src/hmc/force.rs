@@ -22,7 +22,7 @@ pub trait Force {
 pub struct GaugeActionForce {
     /// Gauge action whose force acts.
     pub action: GaugeAction,
-    /// Whether staples are multiplied in single precision instead of double.
+    /// Whether the force is computed from links in single precision instead of double precision.
     pub single: bool,
 }
 

@@ -14,9 +14,9 @@ pub struct Quarks {
 /// Largest relative errors of rational approximations.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Tolerances {
-    /// Tolerance in molecular dynamics.
+    /// Largest relative error of the function of molecular dynamics.
     pub dynamics: f64,
-    /// Tolerance in heat bath and Metropolis step.
+    /// Largest relative error of the functions of heat bath and Metropolis step.
     pub action: f64,
 }
 

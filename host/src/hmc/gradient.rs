@@ -27,7 +27,7 @@ pub(crate) struct HopVectors {
 }
 
 impl HopVectors {
-    /// Allocates `count` vectors in a precision.
+    /// Allocates memory for `count` vectors in `precision`; [`add`](Self::add) appends vectors.
     pub fn new(domain: &Domain, precision: Precision, count: usize) -> Result<Self> {
         let field = || DeviceField::zero(domain, FieldShape::colours(precision, count));
         Ok(HopVectors { fields: [field()?, field()?], added: 0 })
@@ -78,8 +78,8 @@ impl HopVectors {
     }
 }
 
-/// Computes P ← P + ε A for the momenta P, where ε is `step` and A is the traceless anti-Hermitian part of U G†. G is the gradient of Re
-/// Σ_{n even} x†(n) (D y)(n), with x on the even and y on the odd sites, in double precision.
+/// *Collective.* Computes P ← P + ε A for the momenta P, where ε is `step` and A is the traceless anti-Hermitian part of U G†. G is the
+/// gradient of Re Σ_{n even} x†(n) (D y)(n), with x on the even and y on the odd sites, in double precision.
 ///
 /// # Errors
 /// Fails for fields on another lattice than the links or in another format, and on failures of the device. Also fails for long links if a
@@ -124,8 +124,8 @@ pub(crate) fn kick(
         domain.grid().check(domain.global().size(), 3).map_err(DeviceError::from)?;
     }
     let hops = hops.with_border(&thin, operator.params.boundary.sign())?;
-    // If t is partitioned, the border of the vectors includes the sign of the boundary condition, and their geometry has no end of the
-    // lattice in t. Otherwise hops apply the sign there.
+    // If t is partitioned, the border of the vectors includes the sign of the boundary condition. Hops do not apply it again, because the
+    // geometry of the vectors has no end of the lattice in t. Otherwise hops apply the sign at that end.
     let geometry = hops.fields[0].domain().geometry();
     let lattice = Bordered { geometry, ..thin.bordered() };
     let (pairs, phases) = (hops.pairs(operator), operator.phases(&domain));

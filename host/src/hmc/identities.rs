@@ -18,7 +18,8 @@ use crate::field::GaugeField;
 use crate::gauge::loops::{LoopKind, LoopPath, closed_loops, mean_traces};
 use gpu_kernels::Precision;
 
-/// Mean Re tr L / 3 of loops L, measured from the loops and from the forces. Both measurements have the same mean over an ensemble.
+/// Mean of Re tr L / 3 over loops L, measured in two ways: from the loops themselves and from the forces. Both measurements have the same
+/// mean over an ensemble.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoopIdentity {
     /// Mean of Re tr L / 3 over the loops.
@@ -45,7 +46,7 @@ pub struct Identities {
 }
 
 impl Identities {
-    /// *Collective.* Measures the identities on `links` with the sum of `forces`, the forces of all parts of the action.
+    /// *Collective.* Measures the identities on `links`. `forces` must contain the forces of all parts of the action, which are summed.
     ///
     /// # Errors
     /// Errors of the forces, and failures of the device.

@@ -28,7 +28,7 @@ use super::{HmcError, PlanError};
 /// λ of the second-order scheme with the smallest error (Omelyan, Mryglod and Folk 2003).
 pub const MINIMUM_NORM: f64 = 0.193_183_327_503_783_6;
 
-/// Integration scheme of a level.
+/// Integration scheme of a level of the integrator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scheme {
     /// Leapfrog: momenta by half a step, links, momenta by half a step.
@@ -77,7 +77,7 @@ enum Move {
 }
 
 impl Scheme {
-    /// Returns all schemes with their names in inputs; schemes with a parameter λ get this value.
+    /// Returns all schemes with their names in inputs; schemes with a parameter λ have the value `lambda`.
     pub const fn named(lambda: f64) -> [(&'static str, Scheme); 6] {
         [
             ("leapfrog", Scheme::Leapfrog),
@@ -154,8 +154,8 @@ impl Scheme {
     pub fn drifts(self, steps: usize) -> usize {
         self.moves(1.0, steps).iter().filter(|one| matches!(one, Move::Drift(_))).count()
     }
-    /// Returns the number of force evaluations in `steps` steps. If the scheme evaluates the gauge force more often, quark forces are
-    /// counted.
+    /// Returns the number of force evaluations in `steps` steps. For a scheme that evaluates the gauge force more often than other forces,
+    /// the number is that of the other forces.
     pub fn evaluations(self, steps: usize) -> usize {
         let count = |one: &Move| match one {
             Move::Kick(Forces::All | Forces::Fermion, _) => 1,
@@ -169,11 +169,11 @@ impl Scheme {
 /// Longest time of each kind of move on a level of the integrator.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LongestMoves {
-    /// Longest time of a change of the momenta by the gauge force, if it acts on this level.
+    /// Longest time of a single change of the momenta by the gauge force, if this force acts on the level.
     pub gauge: f64,
-    /// Longest time of a change of the momenta by other forces.
+    /// Longest time of a single change of the momenta by forces other than the gauge force.
     pub others: f64,
-    /// Longest time of a motion of the links, or of the inner level.
+    /// Longest time of a single motion of the links or, on an outer level, of a single run of the next inner level.
     pub drift: f64,
 }
 
@@ -193,7 +193,7 @@ fn interleaved(lambda: f64, h: f64) -> Vec<Move> {
     moves
 }
 
-/// Level of an integrator: its forces alternate with the next inner level, or with motion of the links if it is the innermost one.
+/// Level of an integrator. Its forces alternate with runs of the next inner level or, on the innermost level, with motion of the links.
 pub struct IntegratorLevel<'a> {
     /// Forces that act on the level.
     pub forces: Vec<&'a dyn Force>,
@@ -203,7 +203,7 @@ pub struct IntegratorLevel<'a> {
     pub steps: usize,
 }
 
-/// Choice of when links are made unitary again.
+/// Frequency with which links are made unitary: after every motion of the links, or once after a trajectory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unitarise {
     /// After every motion of the links.
@@ -213,11 +213,11 @@ pub enum Unitarise {
     Never,
 }
 
-/// Molecular dynamics of links and momenta, both in one precision.
+/// Molecular dynamics of links and momenta, which must have the same precision.
 pub struct Dynamics<'a> {
     /// Levels of the integrator, the outermost one first.
     pub levels: &'a [IntegratorLevel<'a>],
-    /// Choice of when links are made unitary.
+    /// Frequency with which links are made unitary.
     pub unitarise: Unitarise,
 }
 
@@ -239,7 +239,7 @@ impl Dynamics<'_> {
         self.run_watched(links, momenta, tau, &mut |_, _| {})
     }
     /// *Collective.* Integrates the equations of motion for the time `tau`. After each move of the outermost level, calls `watch` with the
-    /// number of moves made and the total number of moves.
+    /// number of moves that this level has made and with their total number.
     pub fn run_watched(
         &self,
         links: &mut EvolvingLinks,
@@ -288,7 +288,7 @@ impl Dynamics<'_> {
                 }
             };
             moved.map_err(|why| match (number, why) {
-                // The error names the move of the outermost level, of which moves of inner levels are parts.
+                // Only the outermost level adds the number of the move to the error: moves of inner levels are parts of its moves.
                 (0, why @ HmcError::Solver { .. }) => {
                     HmcError::Move { number: done + 1, of: moves.len(), why: Box::new(why) }
                 }

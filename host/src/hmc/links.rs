@@ -74,9 +74,9 @@ pub(crate) struct MadeOfLinks {
     pub improved: Slot<QuarkSmearing, Rc<ImprovedLinks>>,
     /// First level of HISQ, in double precision.
     first_level: Slot<(), Rc<FirstLevel>>,
-    /// Fat links of HISQ's first level, before their projection to U(3).
+    /// Fat links of HISQ's first level before their projection to U(3), by precision.
     pub first_fat: Slot<Precision, Rc<GaugeField>>,
-    /// Links of HISQ's first level, projected to U(3).
+    /// Links of HISQ's first level after their projection to U(3), by precision.
     pub first_unitary: Slot<Precision, Rc<GaugeField>>,
     /// Number of links of HISQ's first level whose force is guarded.
     pub first_guarded: Slot<(), usize>,
@@ -91,7 +91,7 @@ pub struct EvolvingLinks {
 }
 
 impl EvolvingLinks {
-    /// Copies `links`, in this precision, to links that evolve.
+    /// Creates evolving links as a copy of `links` in `precision`, double or single.
     pub fn new(links: &GaugeField, precision: Precision) -> Result<Self> {
         let links = links.converted(precision)?.copied()?;
         let [stop, setup_stop] = Default::default();
@@ -127,11 +127,11 @@ impl EvolvingLinks {
         self.made = MadeOfLinks::default();
         &mut self.links
     }
-    /// Returns the thin links in a precision.
+    /// Returns the links, without smearing, in `precision`.
     pub fn thin(&self, precision: Precision) -> Result<Rc<GaugeField>> {
         self.made.thin.get(precision, || Ok(Rc::new(self.links.converted(precision)?)))
     }
-    /// *Collective.* Returns the stout links of all levels in a precision; the smearing is computed in double precision.
+    /// *Collective.* Returns the stout links of all levels, converted to `precision`; the smearing itself is computed in double precision.
     pub fn stout(&self, smearing: &StoutSmearing, precision: Precision) -> Result<Rc<StoutLinks>> {
         let double = || Ok::<_, DeviceError>(Rc::new(smearing.levels(&*self.thin(Precision::Double)?)?));
         let all = self.made.stout.get((*smearing, Precision::Double), double)?;

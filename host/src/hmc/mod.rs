@@ -40,7 +40,7 @@ pub mod wilson;
 use crate::backend::BackendError;
 use crate::domain::DeviceError;
 
-/// Reason why a trajectory could not be made.
+/// Reason why a trajectory could not be computed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HmcError {
@@ -83,8 +83,8 @@ impl HmcError {
             _ => false,
         }
     }
-    /// Returns the error of a solver, unless it is a failure of the device. All processes have the same error, because it follows from sums
-    /// over all of them.
+    /// Returns the error of a solver that gave up or was stopped; `None` for failures of the device and for other errors. All processes
+    /// have the same error, because it follows from sums over all processes.
     pub fn solver(&self) -> Option<&fermions::SolverError> {
         match self {
             HmcError::Solver { why, .. } if !matches!(**why, solvers::SolveError::Backend(_)) => Some(why),
@@ -94,7 +94,7 @@ impl HmcError {
     }
 }
 
-/// Fault of a plan of trajectories, or of the noise given for a trajectory.
+/// Error in a plan of trajectories, or in the noise that was given for a trajectory.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {

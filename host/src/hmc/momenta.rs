@@ -29,7 +29,7 @@ impl MomentumField {
         let half = || domain.backend().allocate(bytes, &format!("momenta on {}", domain.local()));
         Ok(MomentumField { domain: domain.clone(), halves: [half()?, half()?], precision })
     }
-    /// Returns the bytes of the momenta of the links that start at `sites` sites of one parity.
+    /// Returns the size in bytes of the momenta of the links that start at `sites` sites of one parity, four for each site.
     ///
     /// # Panics
     /// For a precision of 16 bits.
@@ -143,7 +143,7 @@ impl MomentumField {
         }
         links.fill_border()
     }
-    /// Makes momenta from the traceless anti-Hermitian parts of host matrices, in a precision.
+    /// Creates momenta on the device, in `precision`, from the traceless anti-Hermitian parts of matrices on the host.
     pub fn upload(domain: &Domain, matrices: &HostGauge, precision: Precision) -> Result<Self> {
         domain.expect("a field of momenta", matrices.lattice())?;
         let field = Self::zero(domain, precision)?;
@@ -158,7 +158,7 @@ impl MomentumField {
         }
         Ok(field)
     }
-    /// Copies the momenta to the host, as matrices.
+    /// Copies the momenta to the host, as one matrix in double precision for each link.
     pub fn download(&self) -> Result<HostGauge> {
         let mut matrices = vec![Matrix::default(); 4 * self.domain.local().volume()];
         let count = 9 * matrices.len();
@@ -175,9 +175,9 @@ impl MomentumField {
     }
 }
 
-/// *Collective.* Computes the distance √(Σ ‖U − V‖² / N) of two sets of links and √(Σ ‖P − Q‖² / N) of two sets of momenta. N is 8 for each
-/// link, the number of degrees of freedom (Bonati et al. 2011, eqs. 14 and 15). Fails if the fields are on different lattices or in
-/// different precisions.
+/// *Collective.* Computes the distances √(Σ ‖U − V‖² / N) between two sets of links and √(Σ ‖P − Q‖² / N) between two sets of momenta. N is
+/// the number of degrees of freedom, 8 for each link (Bonati et al. 2011, eqs. 14 and 15). Fails if the fields are on different lattices or
+/// in different precisions.
 pub fn distance(links: [&GaugeField; 2], momenta: [&MomentumField; 2]) -> Result<[f64; 2]> {
     let (domain, precision) = (links[0].domain(), links[0].precision());
     domain.expect_here("a field of links", links[1].domain())?;

@@ -17,15 +17,15 @@ use std::cell::Cell;
 /// iteration.
 pub(super) const PATIENCE: Patience = Patience { least: 2000, share: 1.0 };
 
-/// Parameters of the solver for systems with A + σ.
+/// Parameters of the solver for the systems (A + σ) x = b with several shifts σ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShiftedSolver {
     /// Whether to solve in single precision, with links of 12 reals.
     pub single: bool,
     /// Requested relative residuals: a single one for all shifts, or one for each shift.
     pub tol: Vec<f64>,
-    /// Whether all systems continue until that of the smallest shift has its residual, as in MILC; otherwise each stops at its own
-    /// residual.
+    /// Whether all systems continue until the system of the smallest shift reaches its requested residual, as in MILC; otherwise each
+    /// system stops at its own requested residual.
     pub together: bool,
     /// Maximum number of iterations.
     pub max_iterations: usize,
@@ -46,7 +46,7 @@ pub type SolverError = SolveError<DeviceError>;
 pub(super) struct SolverCounts {
     /// Number of iterations, summed over right-hand sides.
     pub iterations: Cell<usize>,
-    /// Largest true residual.
+    /// Largest true residual of the solves, relative to the right-hand side.
     pub residual: Cell<f64>,
 }
 

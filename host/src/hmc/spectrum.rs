@@ -24,7 +24,7 @@ pub fn end_of_interval(largest: f64) -> f64 {
     MARGIN * largest
 }
 
-/// Returns the interval of a rational function of K = M̂†M̂ from the smallest and the largest eigenvalue of K.
+/// Returns the interval of a rational function of K = M̂†M̂ for these spectral bounds of K. The interval has a margin at both ends.
 pub fn interval([smallest, largest]: [f64; 2]) -> [f64; 2] {
     [BELOW * smallest, MARGIN * largest]
 }

@@ -29,13 +29,14 @@ pub struct StoutSmearing {
     pub spatial: bool,
 }
 
-/// Largest value of ρ. The norm of iQ is at most 6 √3 ρ, and the exponential is accurate to rounding for norms up to 3.
+/// Largest value of the smearing parameter ρ. The norm of iQ is at most 6 √3 ρ, and the exponential is accurate to rounding for norms up to
+/// 3.
 pub const LARGEST_RHO: f64 = 0.25;
 /// Largest number of smearing levels of any kind that users may request.
 pub const MOST_SMEARING_LEVELS: u16 = u16::MAX;
 
 impl StoutSmearing {
-    /// *Collective.* Returns a smeared copy of links in the same precision.
+    /// *Collective.* Returns a smeared copy of `links`, in the precision of `links`.
     ///
     /// # Errors
     /// Failures of the device.
@@ -81,7 +82,7 @@ impl StoutSmearing {
         (0..self.levels).try_for_each(|_| self.level(links))
     }
     /// *Collective.* Computes the links of every level, in the precision of `links`. The result shares the memory of `links`, which must
-    /// not change while gradients are computed.
+    /// therefore not change while the result is in use.
     ///
     /// # Errors
     /// Failures of the device.
@@ -108,8 +109,8 @@ impl StoutSmearing {
     }
     /// Smears the links by one level.
     fn level(&self, links: &mut GaugeField) -> Result {
-        // U_μ(x) C†_μ(x) is the sum of the plaquettes that contain the link. For Wilson's action with β = 3 ρ, ∂S is therefore [ρ U_μ(x)
-        // C†_μ(x)] = −iQ_μ(x), which `kick` subtracts.
+        // U_μ(x) C†_μ(x) is the sum of the plaquettes that contain the link. For Wilson's action with β = 3 ρ, ∂S is therefore the
+        // traceless anti-Hermitian part of ρ U_μ(x) C†_μ(x), which is −iQ_μ(x). `kick` subtracts it.
         let anisotropy =
             GaugeAnisotropy { plaquettes: [1.0, if self.spatial { 0.0 } else { 1.0 }], ..GaugeAnisotropy::NONE };
         let staples = GaugeAction { anisotropy, ..GaugeAction::wilson(3.0 * self.rho) };
@@ -139,8 +140,8 @@ impl StoutLinks {
     pub fn smeared(&self) -> &GaugeField {
         &self.levels[self.smearing.levels]
     }
-    /// Converts the links of all levels to double or single precision; gradients must have the same precision. If the links already have
-    /// this precision, the result shares their memory.
+    /// Returns the links of all levels in double or single precision, which is also the precision of their gradients. If the links already
+    /// have this precision, the result shares their memory.
     ///
     /// # Errors
     /// A precision of 16 bits, and failures of the device.
@@ -148,10 +149,10 @@ impl StoutLinks {
         let levels = self.levels.iter().map(|links| links.converted(precision)).collect::<Result<_>>()?;
         Ok(StoutLinks { smearing: self.smearing, levels })
     }
-    /// *Collective.* Computes the gradient of an action with respect to the thin links from `gradient`, the one with respect to the links
-    /// of the last level. A gradient G satisfies dS = Re Σ tr (G†_μ(x) dU_μ(x)), with a matrix for each link that starts in this process's
-    /// part of the lattice. The border of `gradient` need not be filled, and the border of the result has no meaning. Momenta change by the
-    /// traceless anti-Hermitian part of U G†.
+    /// *Collective.* Computes the gradient of an action with respect to the thin links. `gradient` is its gradient with respect to the
+    /// links of the last level. A gradient G satisfies dS = Re Σ tr (G†_μ(x) dU_μ(x)), with a matrix for each link that starts in this
+    /// process's part of the lattice. The border of `gradient` need not be filled, and the border of the result has no meaning. Momenta
+    /// change by the traceless anti-Hermitian part of U G†.
     ///
     /// # Errors
     /// A gradient on another lattice or in another precision than the links, and failures of the device.

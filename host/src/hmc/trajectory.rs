@@ -19,7 +19,7 @@ use gpu_kernels::{FermionKind, Precision};
 pub struct Energies {
     /// Gauge action.
     pub gauge: f64,
-    /// Kinetic energy ½ Σ |P|² minus its mean.
+    /// Kinetic energy ½ Σ |P|² of the momenta P, minus its mean.
     pub kinetic: f64,
     /// Action of the fermion monomials.
     pub fermions: f64,
@@ -30,7 +30,7 @@ impl Energies {
     pub fn total(&self) -> f64 {
         self.gauge + self.kinetic + self.fermions
     }
-    /// Returns H − `other`, computed part by part to limit cancellation.
+    /// Returns H minus the H of `other`, computed part by part to limit cancellation.
     pub fn minus(&self, other: &Self) -> f64 {
         (self.gauge - other.gauge) + (self.kinetic - other.kinetic) + (self.fermions - other.fermions)
     }
@@ -46,7 +46,7 @@ pub const MOST_LEVELS: usize = 16;
 pub struct LevelPlan {
     /// Whether the gauge force acts on this level.
     pub gauge: bool,
-    /// Numbers, from 0, of the monomials whose forces act on this level.
+    /// Numbers, counted from 0, of the monomials whose forces act on this level.
     pub quarks: Vec<usize>,
     /// Integration scheme of the level.
     pub scheme: Scheme,
@@ -61,17 +61,18 @@ pub struct Plan {
     pub gauge: GaugeAction,
     /// Whether the gauge force is computed in single precision.
     pub single_gauge_force: bool,
-    /// Length τ of a trajectory.
+    /// Length τ of a trajectory, in units of the time of molecular dynamics.
     pub length: f64,
     /// Levels of the integrator, the outermost one first.
     pub levels: Vec<LevelPlan>,
-    /// Choice of when links are made unitary.
+    /// Frequency with which links are made unitary.
     pub unitarise: Unitarise,
     /// Seed of all random numbers.
     pub seed: u64,
-    /// Friction γ, which keeps part of the momenta from one trajectory to the next; `None` draws all momenta anew. Momenta at the start of
-    /// a trajectory are e^{−γτ} times those at the end of the previous one plus (1 − e^{−2γτ})^{1/2} times new ones. A rejection reverses
-    /// the momenta (Horowitz 1991; Francis et al. 2020 use it as a step of stochastic molecular dynamics).
+    /// Friction γ, with which part of the momenta is kept from one trajectory to the next; `None` if all momenta are drawn for each
+    /// trajectory. Momenta at the start of a trajectory are e^{−γτ} times those at the end of the previous one plus (1 − e^{−2γτ})^{1/2}
+    /// times new ones. A rejection reverses the momenta (Horowitz 1991; Francis et al. 2020 use it as a step of stochastic molecular
+    /// dynamics).
     pub friction: Option<f64>,
     /// Number of the first trajectory with a Metropolis step; earlier trajectories are accepted unless ΔH is NaN.
     pub metropolis_from: u32,
@@ -110,15 +111,16 @@ pub struct Noise<'a> {
 pub struct TrajectoryOutcome {
     /// Number of the trajectory.
     pub number: u32,
-    /// Parts of H at the start.
+    /// Parts of the Hamiltonian H at the start of the trajectory.
     pub start: Energies,
-    /// Parts of H at the end.
+    /// Parts of the Hamiltonian H at the end of the trajectory.
     pub end: Energies,
     /// Change ΔH of the Hamiltonian; NaN if a solver gave up.
     pub delta: f64,
     /// Whether the end of the trajectory was accepted.
     pub accepted: bool,
-    /// Solver iterations of each monomial: in heat bath and Metropolis step together, and in molecular dynamics.
+    /// Numbers of solver iterations for each monomial: first those of heat bath and Metropolis step together, then those of molecular
+    /// dynamics.
     pub iterations: Vec<[usize; 2]>,
     /// Distances of links and momenta from the start after the reversibility check, if it was made; see [`distance`].
     pub irreversibility: Option<[f64; 2]>,
@@ -142,7 +144,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// *Collective.* Starts a chain from these links, with links and momenta in a precision.
+    /// *Collective.* Starts a chain from `links`. Links and momenta of the chain are in `precision`.
     ///
     /// # Errors
     /// Fails with [`PlanError`] if the plan is invalid, for example if it names monomials that do not exist, and on failures of the device.
@@ -178,7 +180,8 @@ impl Chain {
     pub fn stop_setups_when(&mut self, stop: StopSignal) {
         self.links.stop_setups_when(stop);
     }
-    /// Sets the momenta from which the next trajectory continues if [`Plan::friction`] keeps momenta: traceless anti-Hermitian matrices.
+    /// Sets the momenta, which are traceless anti-Hermitian matrices. The next trajectory continues from them if [`Plan::friction`] keeps
+    /// momenta.
     ///
     /// # Errors
     /// Momenta on another lattice, and failures of the device.
@@ -187,7 +190,7 @@ impl Chain {
         self.has_momenta = true;
         Ok(())
     }
-    /// Returns the momenta from which the next trajectory continues; `None` if it draws all momenta anew.
+    /// Returns the momenta from which the next trajectory continues; `None` if that trajectory draws all momenta.
     pub fn momenta(&self) -> Option<&MomentumField> {
         Some(&self.momenta).filter(|_| self.has_momenta && self.plan.friction.is_some())
     }
@@ -252,7 +255,8 @@ impl Chain {
                 if found != expected {
                     return Err(PlanError::Noise { found, expected }.into());
                 }
-                // Given noise consists of colour vectors. The check comes before the chain changes.
+                // Given noise consists of colour vectors, so all pseudofermions must be colour vectors. This check comes before the chain
+                // is changed.
                 let is_other = |quarks: &dyn Monomial| quarks.count() > 0 && quarks.kind() != FermionKind::Staggered;
                 if let Some(group) = self.quarks.iter().position(|quarks| is_other(&**quarks)) {
                     return Err(PlanError::NoiseKind { group }.into());
@@ -269,7 +273,7 @@ impl Chain {
             }
         }
         let start = self.energies()?;
-        // Copy of the links at the start of the trajectory, where they have not moved yet.
+        // The links have not moved yet, so this copy holds the links at the start of the trajectory.
         let before = self.links.own().copied()?;
         let made = self.follow((number, start), &before, reverse);
         if made.as_ref().is_err_and(HmcError::is_stop) {
@@ -313,8 +317,8 @@ impl Chain {
             _ => None,
         };
         if self.plan.unitarise == Unitarise::Never {
-            // The links are made unitary here, because rounding errors would add up over trajectories. H is then that of the links that are
-            // kept.
+            // The links are made unitary here, because rounding errors would add up over trajectories. H is computed afterwards, from the
+            // links that are kept.
             self.momenta.move_links(self.links.own_mut(), 0.0, true)?;
         }
         let end = match self.energies() {
@@ -377,7 +381,7 @@ impl Chain {
         let mut drawn = MomentumField::zero(self.domain(), self.precision())?;
         drawn.draw(self.plan.seed, number)?;
         let exponent = -friction * self.plan.length.abs();
-        // `exp_m1` gives 1 − e^{2x} without cancellation for small x.
+        // `exp_m1` computes e^{2x} − 1 without cancellation for small x.
         Ok(self.momenta.add(exponent.exp(), (-(2.0 * exponent).exp_m1()).sqrt(), &drawn)?)
     }
     /// *Collective.* Computes all parts of the Hamiltonian H in double precision.

@@ -18,7 +18,7 @@ impl FixedPointSum {
         if term.abs() < LIMIT {
             self.fixed += (term * SCALE) as i128;
         } else {
-            // NaN is also added here, so that the sum becomes NaN.
+            // A NaN is also added to `overflow`, so that the sum becomes NaN.
             self.overflow += term;
         }
     }

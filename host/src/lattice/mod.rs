@@ -94,12 +94,12 @@ impl Lattice {
     pub fn half_volume(&self) -> usize {
         self.volume() / 2
     }
-    /// Returns the lexicographic index of a site.
+    /// Returns the lexicographic index of the site with the coordinates x, y, z, t.
     pub fn index(&self, [x, y, z, t]: [usize; 4]) -> usize {
         let [nx, ny, nz, _] = self.size;
         x + nx * (y + ny * (z + nz * t))
     }
-    /// Returns the coordinates of a lexicographic index.
+    /// Returns the coordinates of the site with the lexicographic index `index`.
     pub fn coordinates(&self, index: usize) -> [usize; 4] {
         let [nx, ny, nz, _] = self.size;
         [index % nx, index / nx % ny, index / (nx * ny) % nz, index / (nx * ny * nz)]
@@ -131,12 +131,12 @@ pub struct Section {
     pub global: Lattice,
     /// Global coordinates of the first site of the box. They are even if the extents are, except for a box of one time slice.
     pub origin: [usize; 4],
-    /// Lattice of the box; its sites are counted from the first one.
+    /// Extents of the box as a lattice, whose sites are counted from the first site of the box.
     pub local: Lattice,
 }
 
 impl Section {
-    /// Returns the index in the whole lattice of the site with index `index` in the box.
+    /// Converts the index of a site in the box to its index in the whole lattice.
     pub fn global_index(&self, index: usize) -> usize {
         let site = self.local.coordinates(index);
         self.global.index(std::array::from_fn(|mu| self.origin[mu] + site[mu]))

@@ -16,7 +16,8 @@ pub(crate) struct AdjointCycle<'a> {
 }
 
 impl<'a> AdjointCycle<'a> {
-    /// Wraps the cycle K of an operator in single precision, for blocks of `nrhs` vectors.
+    /// Makes the cycle of the adjoint operator from `cycle`, the cycle of `operator`, for blocks of `nrhs` vectors. `operator` must be in
+    /// single precision.
     pub fn new(
         cycle: &'a dyn Preconditioner<FieldSpace>,
         operator: &'a EvenOddWilson,

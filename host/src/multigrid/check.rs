@@ -9,8 +9,8 @@ use crate::operators::{EvenOdd, EvenOddWilson};
 use num_complex::Complex64;
 use solvers::VectorSpace;
 
-/// Result of the check of a level and the next coarser operator: relative errors, each the largest over some vectors. The rounding of
-/// near-null vectors and coarse operators determines their size.
+/// Result of the check of a level against the operator of the next coarser level: three relative errors, each the largest over several
+/// vectors. In a correct setup, they are due to the rounding of near-null vectors and coarse operators only.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LevelCheck {
     /// Largest ‖(1 − P P†) v‖/‖v‖ of the near-null vectors v from which P was made.
@@ -26,8 +26,8 @@ const RANDOM: usize = 2;
 /// Seed of the random vectors; different from the seed of the setup.
 const SEED: u64 = 2;
 
-/// Checks all levels. `vectors` are the near-null vectors of the finest level on all sites, one for each right-hand side. `finest` is the
-/// finest operator in single precision, for blocks of at least two right-hand sides.
+/// Checks all levels of a setup. `vectors` are the near-null vectors of the finest level on all sites, one for each right-hand side.
+/// `finest` is the finest operator in single precision, for blocks of at least two right-hand sides.
 ///
 /// # Errors
 /// Failures of the device.
@@ -112,7 +112,7 @@ fn hermiticity(space: &NullSpace, c: &FullField, image: &FullField) -> Result<f6
     }
     let (same, across) = (dots(&fields, c, &turned)?, dots(&fields, &exchanged, &turned)?);
     let (norms, images) = (dots(&fields, c, c)?, dots(&fields, image, image)?);
-    // (a, b): the right-hand sides of `exchanged` are those of `c` in the other order.
+    // `overlap` is (a, b), because the right-hand sides of `exchanged` are those of `c` in the other order.
     let overlap = dots(&fields, &exchanged, c)?[1];
     let mass = same[0].im / norms[0].re;
     // `of_a` is (b, γ5 D_c a), and `of_b` is (a, γ5 D_c b).

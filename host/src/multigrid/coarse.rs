@@ -28,7 +28,7 @@ pub(super) type After<'a> = dyn FnMut(f64) -> ControlFlow<()> + 'a;
 /// Share of one of the ten parts of the construction: for each chirality, the diagonal part and four directions.
 const PART: f64 = 0.1;
 
-/// Operator R D P on a coarse lattice: D_c ψ(A) = X(A) ψ(A) + Σ_d Y_d(A) ψ(A + d).
+/// Operator R D P on a coarse lattice: D_c ψ(A) = X(A) ψ(A) + Σ_d Y_d(A) ψ(A + d), where d runs over the eight directions.
 pub struct CoarseOperator {
     level: LevelLattice,
     vectors: usize,
@@ -52,7 +52,8 @@ struct AppliedMatrices<'a> {
 
 impl CoarseOperator {
     /// Computes R M P for a Wilson-like operator M in single precision. M must be made from `links`, and suit blocks of as many right-hand
-    /// sides as there are near-null vectors. `links` have no phases; the phases of M are applied. Hops are stored in `precision`.
+    /// sides as there are near-null vectors. `links` have no phases of twisted boundary conditions; the phases of M are applied to the
+    /// hops. Hops are stored in `precision`.
     ///
     /// # Errors
     /// Failures of the device.
@@ -120,7 +121,7 @@ impl CoarseOperator {
         };
         Self::build(space, precision, &diagonal, &hop, after)
     }
-    /// Computes R D P for the operator D of another coarse level.
+    /// Computes R D P for the operator D of the next finer level, itself a coarse level. Hops are stored in `precision`.
     ///
     /// # Errors
     /// Failures of the device.
@@ -320,7 +321,7 @@ impl CoarseOperator {
         };
         halo::hop_on_level(input, (geometry, spinors), parity, nrhs, &mut interior, &mut exterior)
     }
-    /// Computes `out` = X x, or X⁻¹ x, on the sites of `parity`.
+    /// Computes `out` = X x, or X⁻¹ x if `inverse` is set, on the sites of `parity`. X is the diagonal part of the operator.
     ///
     /// # Errors
     /// Fields of another level or format; failures of the device.
@@ -348,7 +349,7 @@ impl CoarseOperator {
         let part = AppliedMatrices { matrices: &self.hops, range: [0, HOPS as u32], here: false };
         self.launch(part, parity, ax, b, psi, out, nrhs)
     }
-    /// Computes `out` = D ψ on all sites.
+    /// Computes `out` = D ψ on all sites, where D is this coarse operator, for the first `nrhs` right-hand sides.
     ///
     /// # Errors
     /// Fields of another level or format; failures of the device.
@@ -362,20 +363,23 @@ impl CoarseOperator {
         }
         Ok(())
     }
-    /// Computes the right-hand side of the even system from `b` on all sites, b̂ = X⁻¹ (b_e − Y X⁻¹ b_o), and writes X⁻¹ b_o to `odd`.
+    /// Computes the right-hand side b̂ = X⁻¹ (b_e − Y X⁻¹ b_o) of the system on even sites from `b` on all sites, where X is the diagonal
+    /// part of the operator and Y its hopping part. Writes b̂ to `even`, and X⁻¹ b_o to `odd`.
     pub fn prepare(&self, b: &FullField, even: &mut DeviceField, odd: &mut DeviceField, nrhs: usize) -> Result {
         self.apply_diagonal(true, 1, &b.odd, odd, nrhs)?;
         self.apply_diagonal(true, 0, &b.even, even, nrhs)?;
         self.hop(0, (1.0, None), -1.0, odd, even, nrhs)
     }
-    /// Computes the odd half of x from the even one, x_o = X⁻¹ b_o − X⁻¹ Y x_e. `odd` is X⁻¹ b_o from [`prepare`](Self::prepare).
+    /// Computes the odd half of `x` from its even half, x_o = X⁻¹ b_o − X⁻¹ Y x_e, where X is the diagonal part of the operator and Y its
+    /// hopping part. `odd` is X⁻¹ b_o from [`prepare`](Self::prepare).
     pub fn reconstruct(&self, odd: &DeviceField, x: &mut FullField, nrhs: usize) -> Result {
         let FullField { even, odd: out } = x;
         self.hop(1, (1.0, Some(odd)), -1.0, even, out, nrhs)
     }
 }
 
-/// Even-odd Schur complement of a coarse operator on the even sites: 1 − X⁻¹ Y X⁻¹ Y.
+/// Schur complement 1 − X⁻¹ Y X⁻¹ Y of a coarse operator on the even sites, where X is the diagonal part of the operator and Y its hopping
+/// part.
 pub struct CoarseSchur<'a> {
     operator: &'a CoarseOperator,
     odd: RefCell<DeviceField>,

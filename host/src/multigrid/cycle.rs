@@ -63,8 +63,8 @@ impl<D: FineDiagonal> TransferOperator<FieldSpace, FieldSpace> for EvenTransfer<
     }
 }
 
-/// Passes the cycle on all levels to `then`, for blocks of `nrhs` right-hand sides. Writes the work of each level to `reports`, the finest
-/// level first.
+/// Makes the multigrid cycle of all levels for blocks of `nrhs` right-hand sides, and passes it to `then`. Appends the work of each level
+/// to `reports`, the finest level first.
 ///
 /// # Errors
 /// Errors of `then`; too little memory.
@@ -76,7 +76,7 @@ pub fn with_cycle(
     reports: &RefCell<Vec<LevelReport>>,
     then: &mut dyn FnMut(&dyn Preconditioner<FieldSpace>) -> CycleResult,
 ) -> CycleResult {
-    let [first, below @ ..] = levels else { return Err(SolveError::Invalid("multigrid has at least two levels")) };
+    let [first, below @ ..] = levels else { return Err(SolveError::Invalid("multigrid needs at least two levels")) };
     let space = first.space.fine().space(nrhs);
     let narrow =
         FieldSpace::new(first.space.fine().domain(), FieldShape::spinors(finest.smoother.wilson().precision(), nrhs));

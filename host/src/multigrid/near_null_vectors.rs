@@ -31,7 +31,8 @@ impl NearNullVectors {
         };
         (0..count / width).map(block).collect::<Result<_>>().map(|blocks| NearNullVectors { blocks })
     }
-    /// Copies `count` vectors from the host to the device. `next` returns the vector of a number; its values on odd sites are ignored.
+    /// Copies `count` vectors from the host to the device. `next` returns the vector with a given number, counted from 0; the values on odd
+    /// sites are ignored.
     ///
     /// # Errors
     /// Errors of `next`, fields on another lattice, failures of the device.

@@ -36,8 +36,8 @@ pub struct NullSpace {
 }
 
 impl NullSpace {
-    /// Makes near-null vectors from `vectors`, which are right-hand sides of a field in single precision, on aggregates with the extents
-    /// `block`.
+    /// Makes near-null vectors from the right-hand sides of `vectors`, a field in single precision on the level `fine`. The extents of an
+    /// aggregate are `block`.
     ///
     /// # Errors
     /// Blocks that do not divide the lattice; failures of the device.

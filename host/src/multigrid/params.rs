@@ -13,10 +13,10 @@ pub const MOST_COARSENINGS: usize = 3;
 pub struct MultigridParams {
     /// Number of near-null vectors on each level: a multiple of 8.
     pub vectors: usize,
-    /// Extents of the aggregates of each level. With `None`, extents are chosen for the lattice; if no choice exists, there is no coarser
-    /// level.
+    /// Extents of the aggregates of each level, in sites of that level. With `None`, extents are chosen for the lattice; if none are
+    /// suitable, there is no coarser level.
     pub blocks: [Option<[usize; 4]>; MOST_COARSENINGS],
-    /// Number of levels, including the finest one, if aggregates are chosen.
+    /// Largest number of levels, including the finest one, if `blocks` does not set the aggregates.
     pub levels: usize,
     /// Number of GCR steps in each relaxation of a random vector during setup.
     pub relaxation_steps: usize,
@@ -28,7 +28,7 @@ pub struct MultigridParams {
     /// conversions cost more than memory.
     pub precision: Option<Precision>,
     /// Precision of the smoother and of the relaxation of random vectors: half, single or fp16. With `None`, the precision of near-null
-    /// vectors. If neither precision is given, solves on a GPU use fp16, whose kernels are faster, if the build has it.
+    /// vectors. If both precisions are `None`, solves on a GPU use fp16, whose kernels are faster, if the build has fp16 kernels.
     pub smoother: Option<Precision>,
     /// Whether levels are checked after the setup.
     pub check: bool,
@@ -64,8 +64,8 @@ pub struct CycleParams {
     pub omega: f64,
     /// Number of steps of communication-avoiding GCR, the smoother of coarse levels, after the coarse correction.
     pub coarse_smoothing: usize,
-    /// Parameters of GCR on coarse levels that have a coarser one. Its tolerance is multiplied by 0.6 for several right-hand sides, which
-    /// read the matrices of coarse levels together.
+    /// Parameters of GCR on coarse levels that have a coarser one. For several right-hand sides, the tolerance is multiplied by 0.6: coarse
+    /// iterations then cost less per right-hand side, because all of them share the reads of the coarse matrices.
     pub inner: InnerGcrParams,
     /// Parameters of communication-avoiding GCR on the coarsest level.
     pub coarsest: CaGcrParams,
@@ -209,8 +209,9 @@ impl MultigridParams {
     pub fn smoother_on(&self, backend: &dyn Backend) -> Precision {
         self.smoother.unwrap_or_else(|| self.precision_on(backend))
     }
-    /// Returns these parameters with the smoother's precision for an operator on a backend. It is fp16 if neither precision is given,
-    /// near-null vectors are in half precision, and the build has fp16 kernels for the operator.
+    /// Returns these parameters with the precision of the smoother set for an operator on a backend. The smoother uses fp16 if neither its
+    /// precision nor that of near-null vectors is given, near-null vectors are in half precision, and the build has fp16 kernels for the
+    /// operator.
     pub fn smoothing_on(&self, backend: &dyn Backend, operator: &WilsonLike) -> Self {
         let usual = self.smoother_on(backend);
         let is_free = self.smoother.is_none() && self.precision.is_none() && usual == Precision::Half;

@@ -24,7 +24,7 @@ use std::time::Instant;
 /// Seed of the random vectors from which near-null vectors are made.
 const SEED: u64 = 1;
 
-/// Function that makes an operator in a precision, for blocks of a number of right-hand sides.
+/// Function that makes the operator of the finest level in a given precision, for blocks of a given number of right-hand sides.
 pub type MakeOperator<'a> = dyn Fn(Precision, usize) -> Result<EvenOddWilson> + 'a;
 
 /// Time to relax all near-null vectors with the default number of steps, in a common unit for all parts of a setup.
@@ -123,7 +123,7 @@ impl Multigrid {
     ) -> CycleResult<Self> {
         Self::from_near_null_vectors(make, links, &self.params, &self.vectors, improvements, observer)
     }
-    /// Sets multigrid up from stored near-null vectors, which are improved `improvements` times.
+    /// Sets multigrid up for an operator on `links` from stored near-null vectors, which are improved `improvements` times.
     ///
     /// # Errors
     /// The errors of [`new`](Self::new); a number of vectors that differs from that of the parameters.
@@ -189,7 +189,7 @@ impl Multigrid {
             false => Vec::new(),
         };
         let vectors = if precision == Precision::Single { vectors } else { vectors.converted(precision)? };
-        // Frees ghost zones of links and of as many right-hand sides as there are near-null vectors; solves do not need them.
+        // Frees the ghost zones of links, and those of blocks with a right-hand side for each near-null vector. Solves do not need them.
         domain.release()?;
         Ok(Multigrid { levels, params: *params, vectors, seconds, quotients, checks })
     }
@@ -213,8 +213,8 @@ impl Multigrid {
     pub fn levels(&self) -> &[Coarsening] {
         &self.levels
     }
-    /// Passes the cycle to `then`, for blocks of `nrhs` right-hand sides. Writes the work of each level to `reports`, the finest level
-    /// first.
+    /// Makes the multigrid cycle for blocks of `nrhs` right-hand sides, and passes it to `then`. Appends the work of each level to
+    /// `reports`, the finest level first.
     ///
     /// # Errors
     /// Errors of `then`; too little memory.
@@ -234,9 +234,9 @@ impl Multigrid {
 /// Bytes of device memory that multigrid takes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MultigridBytes {
-    /// Bytes at the peak of the setup: while coarse operators are made, or while the cycle improves near-null vectors.
+    /// Bytes that multigrid takes at the peak of the setup: while coarse operators are made, or while the cycle improves near-null vectors.
     pub setup: usize,
-    /// Bytes during solves.
+    /// Bytes that multigrid takes during solves.
     pub solve: usize,
 }
 impl MultigridBytes {
@@ -255,7 +255,7 @@ impl MultigridParams {
         let half = |precision, nrhs| FieldShape::spinors(precision, nrhs).bytes(local.half_volume());
         let vectors = half(Precision::Single, self.vectors);
         let width = together(self.vectors);
-        // `kept` counts the near-null vectors on all sites and, once more, on even sites.
+        // `kept` is the memory of the near-null vectors on all sites, and of their copy on even sites.
         let (mut sites, mut kept, mut made, mut spinors) = (local.volume(), 3 * half(precision, self.vectors), 0, 0);
         for block in blocks {
             sites /= block.iter().product::<usize>();
@@ -276,8 +276,8 @@ impl MultigridParams {
                 + (2 * directions + 24) * coarse
         };
         let relaxation = (2 * self.relaxation_steps + 4) * half(smoother, width);
-        // Memory of the setup: vectors on even sites, the operator for as many right-hand sides, vectors on all sites and a copy, and
-        // columns of P and their images.
+        // The setup needs memory for vectors on even sites, for operators with a right-hand side for each vector, for vectors on all sites
+        // and their copy, and for columns of P and their images.
         let operators = 2 * (half(Precision::Single, width) + half(smoother, width));
         let setup = [relaxation, 10 * vectors + made, 2 * vectors + kept + cycle(width)];
         let setup = vectors + operators + setup.into_iter().max().unwrap_or(0);

@@ -13,8 +13,8 @@ pub trait FineDiagonal {
 }
 
 /// Restriction R and prolongation P between the even sites of a level and those of the next coarser level. Odd coarse sites are eliminated
-/// in the restriction and reconstructed in the prolongation. A vector on even fine sites stands for one whose odd half solves its equations
-/// exactly, so that its residual on odd sites is zero.
+/// in the restriction and reconstructed in the prolongation. A vector on the even fine sites stands for a vector on all fine sites whose
+/// odd half satisfies the equations of the odd sites exactly, so that the residual on odd sites is zero.
 pub struct EvenTransfer<'a, D> {
     space: &'a NullSpace,
     coarse: &'a CoarseOperator,
@@ -31,7 +31,7 @@ struct TransferWorkspace {
 }
 
 impl<'a, D: FineDiagonal> EvenTransfer<'a, D> {
-    /// Makes the transfer between blocks of `nrhs` right-hand sides.
+    /// Creates the transfer of blocks of `nrhs` right-hand sides between a level and the next coarser one.
     ///
     /// # Errors
     /// Too little memory.
@@ -43,7 +43,7 @@ impl<'a, D: FineDiagonal> EvenTransfer<'a, D> {
         };
         Ok(EvenTransfer { space, coarse, diagonal, memory: RefCell::new(memory), nrhs: Cell::new(nrhs) })
     }
-    /// Computes b̂ of the coarse system from a residual of the fine system.
+    /// Computes the right-hand side b̂ of the coarse system, `coarse`, from a residual of the fine system, `fine`.
     ///
     /// # Errors
     /// Failures of the device.
@@ -59,7 +59,7 @@ impl<'a, D: FineDiagonal> EvenTransfer<'a, D> {
         self.space.restrict(0, residual, &mut memory.coarse, false, nrhs)?;
         self.coarse.prepare(&memory.coarse, coarse, &mut memory.odd, nrhs)
     }
-    /// Computes the fine vector of a solution of the coarse system that was restricted last.
+    /// Computes the vector `fine` on the fine level from a solution `coarse` of the coarse system that was restricted last.
     ///
     /// # Errors
     /// Failures of the device.
@@ -70,7 +70,8 @@ impl<'a, D: FineDiagonal> EvenTransfer<'a, D> {
         self.coarse.reconstruct(&memory.odd, &mut memory.coarse, nrhs)?;
         self.space.prolong(0, &memory.coarse, fine, nrhs)
     }
-    /// Restricts work to the first `nrhs` right-hand sides; returns whether the transfer has memory for them.
+    /// Limits later transfers to the first `nrhs` right-hand sides. Returns whether the transfer has memory for them; if not, the limit
+    /// does not change.
     pub fn narrow(&self, nrhs: usize) -> bool {
         let fits = (1..=self.memory.borrow().fine.nrhs()).contains(&nrhs);
         if fits {

@@ -25,7 +25,8 @@ pub fn noise(out: &mut FullField, which: u32, seed: u64, trajectory: u32) -> Res
 /// Returns the bytes of device memory that the vectors of [`condensate`] take at its peak, for `n` noise vectors and `sites` sites of each
 /// parity. Links are not included.
 pub fn condensate_bytes(sites: usize, n: usize) -> usize {
-    // Eight vectors: noise on both parities, right-hand side, solution, three of multi-shift CG, and one of the operator.
+    // There are eight vectors: the noise on both parities, the right-hand side, the solution, three of multi-shift CG, and one of the
+    // operator.
     let vectors = 8 * FieldShape::colours(Precision::Double, n).bytes(sites);
     let transfer = 2 * 48 * sites * n;
     vectors + transfer
@@ -34,16 +35,17 @@ pub fn condensate_bytes(sites: usize, n: usize) -> usize {
 /// Estimate of the condensate from one noise vector ξ.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
-    /// Part of the even sites: (2/V) Σ ξ†(n) (M⁻¹ ξ)(n) over even sites n.
+    /// Contribution of the even sites: (2/V) Σ ξ†(n) (M⁻¹ ξ)(n) over even sites n.
     pub even: Complex64,
-    /// Part of the odd sites: (2/V) Σ ξ†(n) (M⁻¹ ξ)(n) over odd sites n.
+    /// Contribution of the odd sites: (2/V) Σ ξ†(n) (M⁻¹ ξ)(n) over odd sites n.
     pub odd: Complex64,
-    /// Larger one of both parities' relative residuals ‖M†ξ − M†M x‖ / ‖M†ξ‖, computed from the solution x in double precision.
+    /// Larger of the two parities' relative residuals ‖M†ξ − M†M x‖ / ‖M†ξ‖, computed from the solution x in double precision.
     pub residual: f64,
 }
 
-/// *Collective.* Computes the [`Estimate`] of each noise vector ξ of a block, with M = m + ½ D. The mean of even and odd part estimates ψ̄ψ
-/// = tr M⁻¹ / V of one staggered field, which is four flavours. All vectors are solved for together, to the relative residual `tol`.
+/// *Collective.* Computes the [`Estimate`] of each noise vector ξ of a block, with M = m + ½ D. The mean of `even` and `odd` estimates ψ̄ψ
+/// = tr M⁻¹ / V of one staggered field, which is four flavours. The systems of all vectors are solved together, to the relative residual
+/// `tol`.
 pub fn condensate(
     links: &EvolvingLinks,
     operator: &QuarkOperator,

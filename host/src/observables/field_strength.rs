@@ -23,7 +23,8 @@ impl FieldStrengths {
     }
 }
 
-/// *Collective.* Measures energy density and topological charge of links in double precision, from the clover-leaf field strength.
+/// *Collective.* Measures the energy densities and the topological charge from the clover-leaf field strength; `links` must be in double
+/// precision.
 pub fn field_strengths(links: &GaugeField) -> Result<FieldStrengths> {
     links.expect_in(Precision::Double)?;
     let (domain, lattice) = (links.domain(), links.bordered());

@@ -32,13 +32,13 @@ pub enum FlowAction {
     Zeuthen,
 }
 
-/// Largest number of steps of a flow that users may request; so many steps take weeks on any lattice.
+/// Largest number of integration steps of a gradient flow that users may request.
 pub const MOST_FLOW_STEPS: u64 = 1_000_000;
 
 impl FlowAction {
-    /// All choices of the force.
+    /// All choices of the force of the flow.
     pub const ALL: [FlowAction; 3] = [FlowAction::Wilson, FlowAction::Symanzik, FlowAction::Zeuthen];
-    /// Returns the name of the force in inputs.
+    /// Returns the name of the flow in inputs: `wilson`, `symanzik` or `zeuthen`.
     pub fn name(self) -> &'static str {
         match self {
             FlowAction::Wilson => "wilson",
@@ -117,7 +117,7 @@ impl NeighbourForces {
 /// Observables of the links at one flow time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowPoint {
-    /// Flow time t.
+    /// Flow time t, in units of a².
     pub time: f64,
     /// Energy densities and topological charge from the clover-leaf field strength.
     pub clover: FieldStrengths,
@@ -126,20 +126,20 @@ pub struct FlowPoint {
 }
 
 impl FlowPoint {
-    /// *Collective.* Measures the observables of links at the flow time `time`.
+    /// *Collective.* Measures the observables of `links`, which have the flow time `time`.
     pub fn of(links: &GaugeField, time: f64) -> Result<Self> {
         let (plaquette, _) = links.plaquette()?;
         let clover = field_strengths(links)?;
         Ok(FlowPoint { time, clover, plaquette_energy: 36.0 * (1.0 - plaquette.mean) })
     }
-    /// Returns t² E with the clover-leaf field strength.
+    /// Returns t² E, where E is the energy density from the clover-leaf field strength.
     pub fn scaled(&self) -> f64 {
         self.time * self.time * self.clover.energy()
     }
 }
 
 impl Flow {
-    /// *Collective.* Starts a flow from these links.
+    /// *Collective.* Starts a flow with the force `action` from a copy of `links`, in double precision.
     pub fn new(links: &GaugeField, action: FlowAction) -> Result<Self> {
         let force = GaugeActionForce { action: action.action(), single: false };
         let velocity = MomentumField::zero(links.domain(), Precision::Double)?;
@@ -156,7 +156,7 @@ impl Flow {
         }
         needs
     }
-    /// Returns the flow time t.
+    /// Returns the present flow time t, in units of a².
     pub fn time(&self) -> f64 {
         self.time
     }
@@ -166,7 +166,7 @@ impl Flow {
     }
     /// *Collective.* Advances the flow by the flow time `step`.
     pub fn step(&mut self, step: f64) -> std::result::Result<(), HmcError> {
-        // `velocity` keeps the exponent of the previous move, of which −17/9 and −1 times enter the next moves.
+        // `velocity` keeps the exponent of the previous move. It enters the second and the third move with the factors −17/9 and −1.
         for (kept, added) in [(0.0, 0.25), (-17.0 / 9.0, 8.0 / 9.0), (-1.0, 0.75)] {
             self.velocity.scale(kept)?;
             match &mut self.neighbours {
@@ -178,7 +178,7 @@ impl Flow {
         self.time += step;
         Ok(())
     }
-    /// *Collective.* Measures the observables of the present links.
+    /// *Collective.* Measures the observables of the links at the present flow time.
     pub fn look(&self) -> Result<FlowPoint> {
         FlowPoint::of(self.links(), self.time)
     }
@@ -190,8 +190,8 @@ pub fn scale_t0(points: &[FlowPoint], level: f64) -> Option<f64> {
     statistics::scale::t0(&scaled(points), level)
 }
 
-/// Returns √t at the flow time t at which t d/dt t² E reaches `level` (0.3 for w₀); `None` if it does not. Derivatives are differences
-/// between the points.
+/// Returns √t at the flow time t at which t d/dt t² E reaches `level` (0.3 for w₀); `None` if it does not. Derivatives are computed as
+/// differences between neighbouring points.
 pub fn scale_w0(points: &[FlowPoint], level: f64) -> Option<f64> {
     statistics::scale::w0(&scaled(points), level)
 }

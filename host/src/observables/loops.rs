@@ -10,7 +10,7 @@ use num_complex::Complex64;
 /// Means of loops over the lattice; each mean is 1 on unit links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoopMeans {
-    /// Mean of Re tr / 3 over all, spatial and temporal plaquettes.
+    /// Means of Re tr / 3 over all plaquettes, over the spatial plaquettes and over the temporal plaquettes.
     pub plaquette: Plaquettes,
     /// Mean of Re tr / 3 over all rectangles of two links by one.
     pub rectangle: f64,
@@ -19,7 +19,7 @@ pub struct LoopMeans {
 }
 
 impl LoopMeans {
-    /// *Collective.* Measures the loops of links in double precision.
+    /// *Collective.* Measures the loops; `links` must be in double precision.
     ///
     /// # Errors
     /// The errors of [`mean_traces`].
@@ -38,7 +38,7 @@ impl LoopMeans {
     }
 }
 
-/// Returns three lines of text, with the means of all, of spatial and of temporal plaquettes.
+/// Returns three lines of text: the mean plaquette over all planes, over the spatial planes and over the planes with t.
 pub fn plaquette_text(plaquette: &Plaquettes) -> String {
     let Plaquettes { mean, spatial, temporal } = *plaquette;
     PLAQUETTE.line_of(mean) + &PLAQUETTE_SPATIAL.line_of(spatial) + &PLAQUETTE_TEMPORAL.line_of(temporal)

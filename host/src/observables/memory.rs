@@ -19,15 +19,16 @@ pub struct EnsembleProperties {
     pub single_links: bool,
     /// Largest number of pseudofermions of a monomial of staggered quarks; 0 without staggered quarks.
     pub pseudofermions: usize,
-    /// Whether quarks hop over fat and long links.
+    /// Whether some staggered quarks hop over fat and long links.
     pub improved: bool,
-    /// Whether quarks are HISQ quarks, whose fat and long links share the links of a first level.
+    /// Whether some quarks are HISQ quarks, whose fat and long links share the links of a first level.
     pub hisq: bool,
-    /// Number of different hopping terms of staggered quarks. Each has links of its own, and several monomials may share one.
+    /// Number of different hopping terms of staggered quarks. Each hopping term has its own links; several monomials may share a hopping
+    /// term.
     pub operators: usize,
     /// Number of noise vectors for which systems of a condensate are solved together; 0 without condensates.
     pub noise: usize,
-    /// Number of levels of stout links, over all different smearings of the quarks.
+    /// Total number of levels of stout links, summed over the different smearings of the quarks.
     pub stout_levels: usize,
     /// Whether [identities](crate::hmc::identities) are measured.
     pub identities: bool,
@@ -42,17 +43,17 @@ pub struct WilsonVectors {
     pub pseudofermions: usize,
     /// Largest number of pseudofermions that share a rational function; 0 without rational functions.
     pub rational: usize,
-    /// Whether there are two flavours without a rational function.
+    /// Whether some tables of quarks have two flavours, which need no rational function.
     pub exact: bool,
     /// Whether forces and their solvers are in single precision.
     pub single: bool,
-    /// Whether the diagonal term has blocks.
+    /// Whether the diagonal term of some operator consists of blocks that depend on the links, such as a clover term.
     pub has_blocks: bool,
-    /// Whether the diagonal term is the exponential of a clover term.
+    /// Whether the diagonal term of some operator is the exponential of a clover term.
     pub exponential: bool,
     /// Number of stored solutions from which initial guesses are made, for all pseudofermions together.
     pub guesses: usize,
-    /// Parameters of multigrid of all quarks that use it. Each setup is kept for a trajectory.
+    /// Multigrid parameters of all quarks that use multigrid. The setup of each is kept for a whole trajectory.
     pub multigrid: Vec<MultigridParams>,
 }
 
@@ -60,9 +61,9 @@ pub struct WilsonVectors {
 const POLES: usize = 24;
 
 impl EnsembleProperties {
-    /// Returns the properties of an ensemble with these quarks. `single` states whether links and momenta are in single precision, and
-    /// whether solvers of molecular dynamics are. `noise` is the number of noise vectors of a condensate that are solved for together, and
-    /// `identities` whether identities are measured.
+    /// Returns the properties of an ensemble with these quarks. The first element of `single` states whether links and momenta are in
+    /// single precision; the second one, whether the solvers of molecular dynamics are. `noise` is the number of noise vectors of a
+    /// condensate that are solved for together, and `identities` whether identities are measured.
     pub fn of(quarks: &[MonomialNeeds], single: [bool; 2], noise: usize, identities: bool) -> Self {
         let mut operators: Vec<QuarkOperator> = Vec::new();
         let mut stout: Vec<StoutSmearing> = Vec::new();
@@ -93,7 +94,7 @@ impl EnsembleProperties {
             }),
         }
     }
-    /// Returns the device memory of a process with this part of the lattice: bytes for each named use.
+    /// Returns the device memory of a process whose part of the lattice is `part`, in bytes for each named use.
     pub fn memory(&self, part: Part) -> Needs {
         let (sites, wide) = (part.sites(), part.bordered_sites());
         let (links, momenta) =
@@ -131,7 +132,8 @@ impl EnsembleProperties {
             let vector = |precision, sites| FieldShape::spinors(precision, 1).bytes(sites);
             let of_forces = if wilson.single { Precision::Single } else { Precision::Double };
             let (own, low) = (vector(Precision::Double, sites), vector(of_forces, sites));
-            // X and Y of a force on all sites, once more with ghost zones if there are neighbours, and the field that multiplies dA.
+            // A force needs X and Y on all sites, copies of X and Y with ghost zones if there are neighbouring processes, and the field
+            // that multiplies dA.
             let pair = 5 * low + if wide > sites { 4 * vector(of_forces, wide) } else { 0 };
             // Solvers have vectors in two precisions. Each stored solution also has a basis vector and the image of that vector.
             let exact = if wilson.exact { 10 * own + 3 * wilson.guesses * own + 2 * pair } else { 0 };
@@ -168,10 +170,10 @@ impl EnsembleProperties {
             }
         }
         if self.stout_levels > 0 {
-            // Stout links of all levels in both precisions, and the fields of their derivative.
+            // Stout links of all levels in double and single precision, and the fields of their derivative.
             let derivative = MomentumField::bytes_for(Precision::Double, 2 * wide);
             needs.push(("stout links", 2 * self.stout_levels * links + derivative));
-            // Gradients have a border, in the precision of the solver.
+            // Gradients with respect to stout links have a border, in the precision of the solver.
             exchanges = exchanges.border(Precision::Single);
             if self.pseudofermions > 0 {
                 needs.push(("gradients of stout links", links));

@@ -18,7 +18,7 @@ pub fn polyakov_loop(links: &GaugeField) -> Result<Complex64> {
     for parity in 0..2 {
         lines.extend(temporal_lines(domain, links.both(), links.bordered(), parity, sites, t)?);
     }
-    // If t is partitioned, a line belongs to several processes, whose products are joined in the order of t.
+    // If t is partitioned, a line in t belongs to several processes. Their products are multiplied in the order of t.
     let grid = *domain.grid();
     let whole = if grid.dims()[3] == 1 { lines } else { join(domain, &lines)? };
     let mut sums = [0.0; 2];

@@ -29,9 +29,9 @@ pub struct Quantity {
     pub unit: &'static str,
     /// Kernel that sums the quantity; `None` if it is computed on the host or from other quantities.
     pub kernel: Option<&'static Table>,
-    /// Meaning, in the words of `docs/output.md`.
+    /// Meaning of the quantity, as `docs/output.md` describes it.
     pub meaning: &'static str,
-    /// Number format.
+    /// Number format of the quantity in printed results.
     pub digits: Digits,
 }
 
@@ -61,7 +61,7 @@ pub static PLAQUETTE_TEMPORAL: Quantity = Quantity {
     meaning: "mean of Re tr P / 3 over the xt, yt and zt planes",
     ..PLAQUETTE
 };
-/// Mean trace of links.
+/// Mean of Re tr U / 3 over all links U.
 pub static LINK_TRACE: Quantity =
     Quantity { name: LINK_TRACE_NAME, key: "link_trace", meaning: "mean of Re tr U / 3 over all links", ..PLAQUETTE };
 /// Largest distance of a link from SU(3).
@@ -73,7 +73,7 @@ pub static UNITARITY_VIOLATION: Quantity = Quantity {
     digits: Digits::Scientific(2),
     ..PLAQUETTE
 };
-/// Mean of the rectangles of two links by one.
+/// Mean of Re tr / 3 over the rectangles of two links by one.
 pub static RECTANGLE: Quantity = Quantity {
     name: "rectangle",
     key: "rectangle",
@@ -159,7 +159,7 @@ pub static W0: Quantity = Quantity {
     meaning: "√t at the flow time at which t d/dt t² E reaches 0.3; `null` if it does not",
     ..T0
 };
-/// Wilson loops of many sizes.
+/// Wilson loops W(R, T) for several separations R and times T.
 pub static WILSON_LOOPS: Quantity = Quantity {
     name: "Wilson loops",
     key: "wilson_loops",
@@ -202,7 +202,7 @@ pub static QUANTITIES: [&Quantity; 17] = [
 ];
 
 impl Quantity {
-    /// Formats a value of the quantity.
+    /// Formats a value in the number format of the quantity.
     pub fn number(&self, value: f64) -> String {
         match self.digits {
             Digits::Fixed(digits) => format!("{value:.digits$}"),

@@ -66,15 +66,15 @@ impl Dilution {
 pub struct NoiseSource {
     /// Distribution of the numbers.
     pub kind: NoiseKind,
-    /// Seed of the noise, which is the same on every process grid.
+    /// Seed of the noise. Noise from one seed is the same on every process grid.
     pub seed: u64,
     /// Dilution of the vectors.
     pub dilution: Dilution,
 }
 
 impl NoiseSource {
-    /// Returns parts of noise vectors as right-hand sides in double precision. `numbers` is a range of numbers part + parts · vector, where
-    /// a vector has `parts` parts.
+    /// Returns parts of noise vectors as right-hand sides in double precision. Part k of vector v has the number k + n v, where n is the
+    /// number of parts of a vector; `numbers` is a range of these numbers.
     ///
     /// # Errors
     /// Failures of the device.

@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 /// Wilson loops W(R, T) at one separation R, as means over a configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WilsonLoops {
-    /// Separation R, its components in descending order.
+    /// Separation R in lattice units, with its components in descending order.
     pub separation: [usize; 3],
     /// Values W(R, T) for T = 1, 2, …
     pub values: Vec<f64>,
@@ -33,7 +33,8 @@ impl WilsonLoops {
     }
 }
 
-/// Returns all separations R up to a distance, each as a direction and its multiple, in the order of |R|.
+/// Returns all separations R with |R| up to `distance`, in the order of |R|. Each separation is returned as a direction and an integer
+/// multiple of this direction.
 pub fn separations(distance: usize, off_axis: bool) -> Vec<([usize; 3], usize)> {
     let directions = if off_axis { &DIRECTIONS[..] } else { &DIRECTIONS[..1] };
     let square = |([x, y, z], n): &([usize; 3], usize)| n * n * (x * x + y * y + z * z);
@@ -51,7 +52,8 @@ pub fn bytes(lattice: Lattice, off_axis: bool) -> usize {
     (3 + 4 + if off_axis { 5 } else { 1 }) * size_of::<Matrix>() * lattice.volume()
 }
 
-/// Computes Wilson loops up to a distance R and a time T in lattice units. Panics if one of these is 0 or more than half of the extents.
+/// Computes Wilson loops up to a distance R and a time T in lattice units. Panics if `distance` is 0 or more than half of the smallest
+/// extent in space, or if `time` is 0 or more than half of the extent in t.
 pub fn wilson_loops(gauge: &HostGauge, distance: usize, time: usize, off_axis: bool) -> Vec<WilsonLoops> {
     let found = wilson_loops_while(gauge, distance, time, off_axis, &mut || ControlFlow::Continue(()));
     found.expect("nothing ended it")

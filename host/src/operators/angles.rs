@@ -16,7 +16,7 @@ pub enum TimeBoundary {
 }
 
 impl TimeBoundary {
-    /// Returns the factor of a hop across the end of the lattice in t.
+    /// Returns the factor of a hop across the end of the lattice in t: 1 or −1.
     pub fn sign(self) -> f64 {
         match self {
             TimeBoundary::Periodic => 1.0,
@@ -26,9 +26,9 @@ impl TimeBoundary {
 }
 
 /// Angles θ_μ of twisted boundary conditions in x, y, z and t, in radians: ψ(x + L_μ μ̂) = e^{iθ_μ} ψ(x), in addition to the sign in t
-/// (Bedaque 2004; Sachrajda and Villadoro 2005). The phase is spread evenly over each direction: hops over U_μ have e^{iθ_μ/L_μ}, hops back
-/// its conjugate, and hops over a long link e^{3iθ_μ/L_μ}. Fields are then those without the phase, χ(x) = e^{−iΣ θ_μ x_μ/L_μ} ψ(x), which
-/// are periodic. A free quark whose field χ has the momentum p has the momentum p_μ + θ_μ/L_μ.
+/// (Bedaque 2004; Sachrajda and Villadoro 2005). The phase is spread evenly over each direction: hops over U_μ have the factor
+/// e^{iθ_μ/L_μ}, backward hops its conjugate, and hops over a long link e^{3iθ_μ/L_μ}. The stored fields are χ(x) = e^{−iΣ θ_μ x_μ/L_μ}
+/// ψ(x), which are periodic except for the sign in t. A free quark whose field χ has the momentum p has the momentum p_μ + θ_μ/L_μ.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BoundaryAngles(pub [f64; 4]);
 
@@ -37,7 +37,7 @@ impl BoundaryAngles {
     pub fn are_zero(&self) -> bool {
         self.0 == [0.0; 4]
     }
-    /// Returns the factors of hops on a whole lattice with these extents.
+    /// Returns the factors e^{iθ_μ/L_μ} of hops over one link, on a whole lattice with the extents L_μ of `lattice`.
     pub fn of_hops(&self, lattice: Lattice) -> HopPhases {
         let size = lattice.size();
         HopPhases(std::array::from_fn(|mu| match self.0[mu] {
@@ -52,14 +52,14 @@ impl BoundaryAngles {
     pub fn parse(text: &str) -> Result<Self, String> {
         let one = |text: &str| match text.trim().replace('_', "").parse::<f64>() {
             Ok(theta) if theta.abs() <= LARGEST => Ok(theta),
-            _ => Err(format!("'{}' is not an angle in radians", text.trim())),
+            _ => Err(format!("'{}' is not an angle in radians from -1e9 to 1e9", text.trim())),
         };
         let all = text.split(',').map(one).collect::<Result<Vec<_>, _>>()?;
         let count = all.len();
         let angles = <[f64; 4]>::try_from(all);
         angles.map(BoundaryAngles).map_err(|_| format!("expected four angles, for x, y, z and t, but found {count}"))
     }
-    /// Resolves the angles as typed. All angles are 0 if the key is missing or invalid; the keys record an invalid value.
+    /// Reads the angles from the key `theta`. All angles are 0 if the key is missing or invalid; `keys` records an invalid value.
     pub fn resolve(keys: &mut dyn Keys) -> Self {
         let mut angles = BoundaryAngles::default();
         keys.parse("theta", &mut |text| BoundaryAngles::parse(text).map(|found| angles = found));

@@ -29,9 +29,9 @@ pub const CLOVER_MATRIX_FLOPS: f64 = 2.0 * DSLASH_FLOPS + 2.0 * CLOVER_FLOPS + 4
 pub struct CloverParams {
     /// Mass, boundary condition and anisotropy.
     pub wilson: WilsonParams,
-    /// Factor of σ_μν F̂_μν in the spatial planes.
+    /// Clover coefficient of the spatial planes, the factor of σ_μν F̂_μν.
     pub space: f64,
-    /// Factor of σ_μν F̂_μν in the temporal planes.
+    /// Clover coefficient of the temporal planes, the factor of σ_μν F̂_μν.
     pub time: f64,
 }
 
@@ -45,7 +45,7 @@ impl CloverParams {
     pub fn anisotropic(wilson: WilsonParams, coefficient_r: f64, coefficient_t: f64) -> Self {
         CloverParams { wilson, space: coefficient_r / wilson.anisotropy.xi, time: coefficient_t }
     }
-    /// Computes the clover term of these parameters on `gauge`.
+    /// Computes the clover term with these parameters from the links `gauge`.
     pub fn term(&self, gauge: &GaugeField) -> Result<DeviceClover> {
         DeviceClover::new(gauge, self.wilson.diagonal(), self.space, self.time)
     }
@@ -216,7 +216,7 @@ impl ClovCoefficients {
     fn resolve(keys: &mut dyn Keys) -> Option<Self> {
         let csw = keys.number("csw", "a number", &|_| true);
         // u0 must not be too small, because the coefficient is csw / u0³.
-        let u0 = keys.number("u0", "a number above 0, of at least 1e-3", &|u0| u0 >= 1e-3);
+        let u0 = keys.number("u0", "a number of at least 1e-3", &|u0| u0 >= 1e-3);
         let [r, t] = ["clover-r", "clover-t"].map(|key| keys.number(key, "a number", &|_| true));
         let [has_csw, has_u0, has_r, has_t] = ["csw", "u0", "clover-r", "clover-t"].map(|key| keys.is_given(key));
         match (has_csw, has_r || has_t) {

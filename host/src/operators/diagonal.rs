@@ -10,13 +10,13 @@ use std::sync::Arc;
 /// Kernels that apply M with one kind of A. If an optional kernel is missing, a product takes two launches, or computes more sums than
 /// requested.
 pub(crate) struct DiagonalKernels {
-    /// Kernel of A⁻¹ D ψ and x + b A⁻¹ D ψ.
+    /// Kernel that computes A⁻¹ D ψ or x + b A⁻¹ D ψ.
     pub inverse: &'static Instances<WilsonDslash>,
-    /// Kernel of A x + b D ψ.
+    /// Kernel that computes A x + b D ψ.
     pub term: Option<&'static Instances<WilsonDslash>>,
-    /// Kernel of y = x + b A⁻¹ D ψ with (w, y) and ‖y‖².
+    /// Kernel that computes y = x + b A⁻¹ D ψ and the sums (w, y) and ‖y‖².
     pub dot: Option<&'static SumInstances<WilsonDslash>>,
-    /// Kernel of y = x + b A⁻¹ D ψ with the sums of BiCGstab's second half step.
+    /// Kernel that computes y = x + b A⁻¹ D ψ and the sums that the second half step of BiCGstab needs.
     pub dots: &'static SumInstances<WilsonDslash>,
 }
 
@@ -31,17 +31,17 @@ pub(super) static NUMBER_KERNELS: DiagonalKernels = DiagonalKernels {
 /// Choice of A, A⁻¹, A† or A⁻†, and of the sites on which it acts.
 #[derive(Clone, Copy, Debug)]
 pub struct DiagonalForm {
-    /// Parity of the sites.
+    /// Parity of the sites on which the term acts.
     pub parity: usize,
     /// Whether to apply A⁻¹ instead of A.
     pub inverse: bool,
-    /// Whether to apply the Hermitian conjugate.
+    /// Whether to apply the Hermitian conjugate of A or A⁻¹.
     pub dagger: bool,
 }
 
 /// Blocks Z of a term A. ln |det A| is `weight` times the sum of ln |det (`factor` Z)| over all sites, plus a constant.
 pub(crate) struct DeterminantBlocks {
-    /// Blocks Z.
+    /// Blocks Z on the sites of one parity.
     pub blocks: Clover,
     /// Factor that brings the determinants of Z near 1.
     pub factor: f64,

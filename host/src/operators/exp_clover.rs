@@ -11,7 +11,7 @@ use gpu_kernels::FermionKind;
 use gpu_kernels::clover::{CLOVER_DSLASH, CLOVER_EXPONENTIAL, CLOVER_TERM};
 use gpu_kernels::wilson::WILSON_DSLASH;
 
-/// Parameters of a Wilson operator with the exponential clover term.
+/// Parameters of a Wilson operator with the exponential clover term, without its links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpCloverParams(pub CloverParams);
 
@@ -47,7 +47,7 @@ pub static EXP_CLOVER: Definition = Definition {
         let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
         ExpCloverParams(CloverParams::isotropic(wilson, 1.0, 1.0)).into()
     },
-    // The hops use the kernels of the clover operator.
+    // The hops use the kernels of the operator `clover`.
     has_own_kernels: false,
     links: LinkRecipe::Thin,
     term: Some(Term {

@@ -21,8 +21,8 @@ use gpu_kernels::{Format, LinkStorage, Precision};
 use num_complex::Complex64;
 use serde::Serialize;
 
-/// Coefficients of the paths that make fat and long links. Every path counts once. A link has 6 staples of three links, 24 of five links,
-/// 48 of seven links, and 6 of Lepage's.
+/// Coefficients of the paths that make fat and long links. Each coefficient is the factor of a single path. A link has 6 staples of three
+/// links, 24 of five links, 48 of seven links, and 6 of Lepage's.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PathCoefficients {
     /// Coefficient of the link itself.
@@ -52,7 +52,7 @@ impl PathCoefficients {
             lepage: -1.0 / 16.0 / (u2 * u2),
         }
     }
-    /// Returns the coefficients of the first level of HISQ (Follana et al. 2007), called Fat7.
+    /// Returns the coefficients of Fat7, the first level of HISQ (Follana et al. 2007).
     pub fn fat7() -> Self {
         PathCoefficients {
             one_link: 1.0 / 8.0,
@@ -127,7 +127,7 @@ pub fn fat_links(thin: &GaugeField, c: &PathCoefficients) -> Result<GaugeField> 
         let field = || MatrixField::like(thin, "a staple of fat links");
         (field()?, field()?)
     };
-    // Computes the staple S of V in direction ν, and F_μ ← F_μ + c S.
+    // Computes the staple S of the input in direction ν, and F_μ ← F_μ + c S.
     let staple = |mu: u32, nu: u32, input: [Matrices; 2], out: Option<&MatrixField>, coefficient: f64| {
         for parity in 0..2 {
             let kernel = Staple {
@@ -200,7 +200,7 @@ pub fn project_u3(links: &GaugeField) -> Result<GaugeField> {
         domain.backend().launch(&PROJECT_U3, Format::of(Precision::Double), &kernel, sites, 1)?;
     }
     let violation = out.unitarity_violation()?;
-    // The comparison is "at most", so that NaN is an error as well.
+    // The condition states what is allowed, so that NaN is an error as well.
     if violation <= 1e-10 { Ok(out) } else { Err(DeviceError::SingularLinks { violation }) }
 }
 
@@ -279,16 +279,17 @@ pub struct Improvement {
     pub fat: GaugeField,
     /// Long links L.
     pub long: GaugeField,
-    /// Divisor that brings all components of F between −1 and 1.
+    /// Divisor that brings all components of the fat links F between −1 and 1.
     pub fat_scale: f64,
-    /// Divisor that makes L unitary. If there is none, divisor that brings all components of L between −1 and 1.
+    /// Divisor that makes the long links L unitary. If no divisor does, the divisor that brings all components of L between −1 and 1.
     pub long_scale: f64,
-    /// Group of L divided by `long_scale`.
+    /// Group that contains the long links L after division by `long_scale`.
     pub long_group: LinkGroup,
 }
 
 impl Improvement {
-    /// Computes fat and long links from paths over thin links in SU(3) and in double precision, such as those of asqtad.
+    /// Computes fat and long links as sums of paths over thin links, with the coefficients `c`, such as those of asqtad. The thin links
+    /// must be in SU(3) and in double precision.
     pub fn from_paths(thin: &GaugeField, c: &PathCoefficients) -> Result<Self> {
         let (fat, long) = (fat_links(thin, c)?, long_links(thin, c.naik)?);
         let fat_scale = largest_component(&fat, c.bound())?.max(f64::MIN_POSITIVE);
@@ -318,23 +319,24 @@ impl Improvement {
     pub fn hisq(thin: &GaugeField, epsilon: f64) -> Result<Self> {
         FirstLevel::of(thin)?.second(epsilon)
     }
-    /// Marks long links in SU(3) as links in U(3). This is right for thin links in U(3), because their products are also in U(3).
+    /// Marks the long links as links in U(3) instead of SU(3). This is necessary if the links from which they were made are in U(3),
+    /// because products of such links are in U(3).
     #[must_use]
     pub fn in_u3(self) -> Self {
         let long_group = if self.long_group == LinkGroup::Su3 { LinkGroup::U3 } else { self.long_group };
         Improvement { long_group, ..self }
     }
-    /// Counts the long links that reconstruct 8 and 9 cannot store, as [`GaugeField::singular_links`] counts thin ones.
+    /// Counts the long links that cannot be stored with 8 or 9 reals. [`GaugeField::singular_links`] does this for thin links.
     pub fn singular_long_links(&self) -> Result<usize> {
         self.long.count_singular(1.0 / self.long_scale, false)
     }
-    /// Packs the links for operators on fields in a precision. Fat links keep all reals. Long links are in `storage`, which must be
-    /// possible for them.
+    /// Packs the links for operators on fields in `precision`. Fat links are stored with all reals, and long links in `storage`, which must
+    /// be able to represent them.
     pub fn pack(&self, precision: Precision, storage: LinkStorage) -> Result<StaggeredLinks> {
         self.pack_with(HopPhases::NONE, precision, storage)
     }
-    /// Packs the links like [`pack`](Self::pack), multiplied by factors of hops: by `phases` for hops over one link, and by their cubes for
-    /// hops over three. Long links with factors are not in SU(3), so `storage` must keep the phases of their determinants, or all reals.
+    /// Packs the links like [`pack`](Self::pack), but multiplies fat links by `phases` and long links by the cubes of `phases`. Long links
+    /// with such factors are not in SU(3), so `storage` must keep the phases of their determinants, or all reals.
     pub fn pack_with(&self, phases: HopPhases, precision: Precision, storage: LinkStorage) -> Result<StaggeredLinks> {
         // Components in fixed point must lie between −1 and 1. A phase mixes real and imaginary parts, which can become larger by √2.
         let fixed_point = precision == Precision::Half || storage.half;
@@ -349,8 +351,8 @@ impl Improvement {
         let long = DeviceGauge::from_links(&self.long, precision, storage, long_scale, 3, phases)?;
         StaggeredLinks::improved(fat, long)
     }
-    /// *Collective.* Copies fat and long links from the host to the device. The links include neither phases nor the sign of the boundary
-    /// condition.
+    /// *Collective.* Copies fat and long links from the host to the device. The links on the host must include neither staggered phases nor
+    /// the sign of the boundary condition.
     pub fn from_host(domain: &Domain, fat: &HostGauge, long: &HostGauge) -> Result<Self> {
         let largest = domain.largest(largest_on_host(fat))?;
         let (long_scale, long_group) = common_scale(domain, long)?;

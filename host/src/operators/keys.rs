@@ -38,16 +38,16 @@ pub struct Key {
     pub help: &'static str,
     /// Example of a value, in the form of input files.
     pub example: &'static str,
-    /// Default value, if it is always the same.
+    /// Default value; `None` if there is none, or if it depends on other settings.
     pub default: Option<&'static str>,
     /// Name of the key to which this one is an alternative.
     pub instead_of: Option<&'static str>,
-    /// Whether solutions depend on the value only by rounding.
+    /// Whether solutions depend on the value only through rounding errors.
     pub technical: bool,
 }
 
 impl Key {
-    /// Makes a key that has no default and changes solutions.
+    /// Makes a key that has no default value and on whose value solutions depend.
     pub const fn new(
         name: &'static str,
         value: &'static str,
@@ -67,7 +67,7 @@ impl Key {
     pub const fn instead_of(self, other: &'static str) -> Self {
         Key { instead_of: Some(other), ..self }
     }
-    /// Marks the key as one on which solutions do not depend.
+    /// Marks the key as one on whose value solutions depend only through rounding errors.
     #[must_use]
     pub const fn technical(self) -> Self {
         Key { technical: true, ..self }
@@ -101,15 +101,15 @@ pub trait Keys {
 pub const LARGEST: f64 = 1e9;
 /// Smallest divisor that users may give: one over [`LARGEST`].
 pub const SMALLEST: f64 = 1e-9;
-/// Words with which messages describe the numbers that [`is_divisor`] accepts.
-pub const DIVISOR: &str = "a number above 0, of at least 1e-9";
+/// Description, for messages, of the numbers that [`is_divisor`] accepts.
+pub const DIVISOR: &str = "a number of at least 1e-9";
 
 /// Whether a number may be used as a divisor, which must be at least [`SMALLEST`].
 pub fn is_divisor(x: f64) -> bool {
     x >= SMALLEST
 }
 
-/// Returns the value of the chosen word, which is one of `choices`; `None` if the key is missing or invalid.
+/// Returns the value that `choices` assigns to the word typed for `key`; `None` if the key is missing or invalid.
 pub fn choose<T: Copy>(keys: &mut dyn Keys, key: &'static str, choices: &[(&'static str, T)]) -> Option<T> {
     let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
     keys.word(key, &words).map(|place| choices[place].1)

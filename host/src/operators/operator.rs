@@ -41,11 +41,11 @@ pub struct Definition {
     pub output: &'static [(&'static str, &'static str)],
     /// Makes the operator with sample parameters, for benchmarks.
     pub sample: fn() -> Operator,
-    /// Whether the operator's hops have kernels that no operator before it in the registry has.
+    /// Whether the hops use kernels that no earlier operator of the registry [`OPERATORS`](super::OPERATORS) uses.
     pub has_own_kernels: bool,
     /// Links over which the operator hops: those of the configuration, or fat and long ones.
     pub links: LinkRecipe,
-    /// Diagonal term A of a Wilson-like operator M = A − h D.
+    /// Diagonal term A of a Wilson-like operator M = A − h D; `None` for staggered operators.
     pub term: Option<Term>,
     /// Kernels of the hops.
     pub(crate) kernels: OperatorKernels,
@@ -130,8 +130,8 @@ impl Definition {
     pub fn formats(&self) -> impl Iterator<Item = Format> + use<> {
         self.hops().instances().map(|instance| instance.format)
     }
-    /// Returns the cargo features of this crate that would add kernels for a format to this build. Empty if the build has these kernels, or
-    /// if no build has.
+    /// Returns the cargo features of this crate that would add kernels for a format to this build. The list is empty if the build has these
+    /// kernels, or if no build has them.
     pub fn missing_features(&self, precision: Precision, storage: LinkStorage) -> Vec<&'static str> {
         self.hops().missing_features(Format::with_links(precision, storage)).collect()
     }
@@ -145,8 +145,8 @@ impl Definition {
             features: self.missing_features(precision, wanted),
         }
     }
-    /// Returns the kernels of a solve with this operator, in double precision and in the format `sloppy` of the iteration. Includes kernels
-    /// at faces if `cut` is set, for a partitioned lattice.
+    /// Returns the kernels of a solve with this operator, in double precision and in the format `sloppy` of the iteration. If `cut` is set,
+    /// for a partitioned lattice, includes the kernels that pack and use faces.
     pub fn kernels(&self, sloppy: (Precision, LinkStorage), cut: bool) -> Vec<(&'static Table, Format)> {
         let (kind, precision, storage) = (self.kind, sloppy.0, sloppy.1);
         let of_fields = Format::fermions(kind, precision);
@@ -189,7 +189,7 @@ impl Definition {
     }
 }
 
-/// Source of the links of a configuration in every format, for operators.
+/// Interface through which operators obtain the links of a configuration in any format.
 pub trait OperatorLinks {
     /// Returns the configuration's links, with the phases of twisted boundary conditions.
     ///
@@ -302,7 +302,7 @@ impl std::ops::Deref for Operator {
 }
 
 impl Operator {
-    /// Returns the parameters if they are those of family `P`.
+    /// Returns the parameters if they belong to the family `P`; `None` otherwise.
     pub fn parameters<P: OperatorParameters>(&self) -> Option<&P> {
         (&*self.0 as &dyn Any).downcast_ref()
     }
@@ -315,8 +315,8 @@ impl Operator {
         FieldShape::new(self.kind(), precision, nrhs).with_ls(self.ls())
     }
     /// Returns the storage of the links if `asked` is requested. Links in U(3) need the phase of their determinant besides 12 or 8 reals,
-    /// or all reals if no kernels use the phase. Such links are HISQ's long links, and links in SU(3) with the phases of twisted boundary
-    /// conditions.
+    /// or all reals if no kernels use the phase. Links in U(3) are HISQ's long links, and links in SU(3) that are multiplied by the phases
+    /// of twisted boundary conditions.
     pub fn storage(&self, asked: LinkStorage) -> LinkStorage {
         let phases = !self.theta().are_zero();
         match self.definition().links {

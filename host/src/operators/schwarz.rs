@@ -54,8 +54,8 @@ impl BlockOperator for EvenOddWilson {
     }
 }
 
-/// Preconditioner with n steps of minimum residual in every block. All steps are queued on the device at once, because the sums for their
-/// coefficients stay there.
+/// Preconditioner with n steps of minimum residual in every block. All steps are queued on the device at once, because the sums from which
+/// their coefficients are computed stay on the device.
 pub struct MrInBlocks {
     operator: Rc<dyn BlockOperator>,
     params: MrParams,
@@ -101,9 +101,9 @@ impl MrInBlocks {
         Ok(MrInBlocks { operator, params, blocks, nrhs, fields: RefCell::new(fields), sums, overlap: None })
     }
     /// *Collective.* Makes the preconditioner in overlapping domains (restricted additive Schwarz, Cai and Sarkis 1999). `operator` acts on
-    /// this process's part of `parts` with a ghost zone of `width` sites of its neighbours. Vectors are those of the parts: a domain
-    /// receives its neighbours' values in the ghost zone, and the solution there is dropped. `across` is the factor of a hop across the end
-    /// of the whole lattice in t.
+    /// this process's part of `parts` with a ghost zone of `width` sites of its neighbours. Vectors are stored on the parts, without ghost
+    /// zones: before a solve, a domain receives its neighbours' values in its ghost zone, and the solution in the ghost zone is dropped.
+    /// `across` is the factor of a hop across the end of the whole lattice in t.
     ///
     /// # Errors
     /// Too little memory.
@@ -148,7 +148,7 @@ impl MrInBlocks {
         let (input, out) = (wide_z.view(), z.view());
         let kernel = CopySites { input, from, out, to, geometry, parity: 0, factor: 1.0 };
         parts.backend().launch(&COPY_REGION, z.format(), &kernel, parts.half_sites(), nrhs as u32)?;
-        // The operations of `work` are those of one domain only.
+        // The operations of `work` are those of one domain, so they are multiplied by the number of domains.
         Ok(Work { flops: work.flops * parts.grid().size() as f64, ..work })
     }
     /// Computes z ≈ M̂⁻¹ r in every block of the operator's lattice.

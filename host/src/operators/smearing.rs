@@ -21,7 +21,7 @@ pub enum Tadpole {
 }
 
 impl Tadpole {
-    /// Parses a tadpole factor: a number above 0, or `plaquette`.
+    /// Parses a tadpole factor: a number from 1e-3 to [`LARGEST`], or `plaquette`.
     ///
     /// # Errors
     /// A sentence that describes the fault of the text.

@@ -54,7 +54,7 @@ impl StaggeredPhases {
     pub(crate) fn table(self) -> Phases {
         Phases::new(self.counted())
     }
-    /// Returns the sign η_μ(x) of a hop from a site, 1 or −1.
+    /// Returns the sign η_μ(x) of a hop from the site x in direction μ: 1 or −1.
     pub fn sign(self, site: [usize; 4], mu: usize) -> f64 {
         let counted = self.counted()[mu];
         let sum: usize = (0..4).filter(|nu| counted >> nu & 1 == 1).map(|nu| site[nu]).sum();
@@ -119,8 +119,8 @@ pub struct StaggeredOperator {
     pub params: StaggeredParams,
     /// Smearing of the operator's links.
     pub smearing: Smearing,
-    /// Whether an antiperiodic boundary condition is spread over all links in t as factors e^{iπ/T}, as in CL2QCD, instead of a sign of the
-    /// links that cross it. Sources and solutions are then in the gauge to which ψ(t) → e^{−iπt/T} ψ(t) leads.
+    /// Whether an antiperiodic boundary condition is spread over all links in t as factors e^{iπ/T}, as in CL2QCD. If not, the links that
+    /// cross the boundary have a minus sign. If so, sources and solutions are in the gauge to which ψ(t) → e^{−iπt/T} ψ(t) leads.
     pub spread: bool,
     /// Angles of twisted boundary conditions, in addition to the boundary condition in t.
     pub theta: BoundaryAngles,
@@ -162,8 +162,8 @@ impl StaggeredOperator {
         };
         Ok(Staggered::new(links, self.params))
     }
-    /// Returns the operator with a number for the tadpole factor, if the factor is to be computed from the mean plaquette; otherwise the
-    /// operator is unchanged. Returns `None` if the mean is not above 0.
+    /// Returns the operator with u_0 computed from the mean plaquette `mean`, if its tadpole factor is [`Tadpole::Plaquette`]; `None` if
+    /// `mean` is then not above 0. Returns any other operator unchanged.
     pub fn with_plaquette(self, mean: f64) -> Option<Self> {
         match self.smearing {
             Smearing::Asqtad(Tadpole::Plaquette) if mean > 0.0 => {
@@ -581,7 +581,7 @@ impl LinearOperator<FieldSpace> for EvenOddStaggered {
         if self.staggered.links.domain().grid().size() > 1 {
             return step.with_two_reductions(space, self, out, curvature, norm2, overlap);
         }
-        // The kernel takes the number of right-hand sides from its input, which must have at least those of `space`.
+        // The kernel takes the number of right-hand sides from its input, which must have at least as many as `space`.
         self.staggered.expect(&[step.p], space.nrhs())?;
         let parts = self.launch_sums(step.shift, step.p, out, step.p, SumTarget::Device(&self.sums))?;
         let sums = view::device_sums(&self.sums, parts.stride(), parts.widths());

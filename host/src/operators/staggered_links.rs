@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Flops per site for the naive hopping term, by the community's standard count: eight products of a matrix and a vector and
 /// seven sums.
 pub const STAGGERED_FLOPS: f64 = 570.0;
-/// Operations of the improved hopping term per site.
+/// Operations of the hopping term with fat and long links, per site.
 pub const IMPROVED_FLOPS: f64 = 1146.0;
 /// Links of a staggered operator: thin links, or fat and long links.
 pub struct StaggeredLinks {
@@ -32,20 +32,22 @@ impl StaggeredLinks {
     pub(crate) fn bare(links: DeviceGauge) -> Self {
         StaggeredLinks { near: Arc::new(links), long: None, bare: true }
     }
-    /// Whether there are kernels for a format; for improved operators, it is the format of long links. There are none for links in temporal
-    /// gauge and for phases of thin links, which have none. There are also none for fields in 16-bit floating point, which would save no
-    /// memory: in fixed point the norm only fills up a 16-byte chunk.
+    /// Whether this build has kernels for fields in `precision` and links in `storage`, which is that of the long links for improved
+    /// operators. No build has kernels for links in temporal gauge, for thin links with the phase of their determinant, or for fields in
+    /// 16-bit floating point. Such fields would take as much memory as fields in 16-bit fixed point, whose norm only fills up a 16-byte
+    /// chunk.
     pub fn exists(improved: bool, precision: Precision, storage: LinkStorage) -> bool {
         let hops = if improved { IMPROVED_DSLASH.0 } else { STAGGERED_DSLASH.0 };
         hops.instance(Format::with_links(precision, storage)).is_some()
     }
-    /// Returns the bytes of the links on a device, naive or improved, in a format on `sites` sites of each parity.
+    /// Returns the bytes of device memory for the links of a naive or, if `improved` is set, of an improved operator, on `sites` sites of
+    /// each parity.
     pub fn bytes_for(improved: bool, precision: Precision, storage: LinkStorage, sites: usize) -> usize {
         let links = |storage| 2 * DeviceGauge::bytes_for(precision, storage, sites);
         let fat = if improved { links(storage.with_all_reals()) } else { 0 };
         fat + links(storage)
     }
-    /// Combines fat and long links; see [`DeviceGauge::from_links`].
+    /// Combines fat links and long links that [`DeviceGauge::from_links`] has packed.
     ///
     /// # Errors
     /// Long links on another lattice than the fat ones, in the memory of another backend, or in another precision; fat links
@@ -71,7 +73,7 @@ impl StaggeredLinks {
     pub fn flops(&self) -> f64 {
         if self.long.is_some() { IMPROVED_FLOPS } else { STAGGERED_FLOPS }
     }
-    /// Returns the bytes of links that the hopping term reads at a site.
+    /// Returns the bytes of links that the hopping term reads for one site of the result.
     pub fn read_bytes(&self) -> usize {
         let links = [Some(&*self.near), self.long.as_ref()];
         links.into_iter().flatten().map(|links| links.storage().read_bytes(links.precision())).sum()

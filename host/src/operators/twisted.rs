@@ -44,7 +44,7 @@ pub(super) fn mu(keys: &mut dyn Keys) -> Option<f64> {
     keys.number("mu", "a number", &|_| true)
 }
 
-/// Wilson fermions with a twisted mass.
+/// Definition of the operator of Wilson fermions with a twisted mass.
 pub static TWISTED: Definition = Definition {
     name: "twisted",
     title: "twisted-mass",

@@ -37,7 +37,7 @@ impl From<TwistedCloverParams> for Operator {
     }
 }
 
-/// Parameters of a twisted-mass operator with an exponential clover term.
+/// Parameters of a twisted-mass operator with an exponential clover term, without its links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TwistedExpCloverParams(pub TwistedCloverParams);
 
@@ -85,7 +85,8 @@ pub static TWISTED_CLOVER: Definition = Definition {
     kernels: wilson_kernels(&[WILSON_DSLASH.0, TWISTED_CLOVER_DSLASH.0], &[CLOVER_TERM.0, TWISTED_CLOVER_INVERSE.0]),
 };
 
-/// Wilson fermions with the exponential clover term and a twisted mass. Like the clover term, its exponential commutes with γ5.
+/// Definition of the operator of Wilson fermions with the exponential clover term and a twisted mass. Like the clover term, its exponential
+/// commutes with γ5.
 pub static TWISTED_EXP_CLOVER: Definition = Definition {
     name: "twisted-exp-clover",
     title: "twisted exponential-clover",
@@ -101,7 +102,7 @@ pub static TWISTED_EXP_CLOVER: Definition = Definition {
         TwistedExpCloverParams(TwistedCloverParams { clover: CloverParams::isotropic(wilson, 1.0, 1.0), mu: 0.05 })
             .into()
     },
-    // The hops use the kernels of twisted-clover.
+    // The hops use the kernels of the operator `twisted-clover`.
     has_own_kernels: false,
     links: LinkRecipe::Thin,
     term: Some(Term {

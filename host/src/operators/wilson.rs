@@ -94,7 +94,7 @@ impl Wilson {
     pub fn new(gauge: Arc<DeviceGauge>, params: WilsonParams) -> Self {
         Wilson { gauge, params, boundary: HopBoundary::Neighbours, nrhs: Width::default() }
     }
-    /// Whether this build has kernels for a format.
+    /// Whether this build has kernels of the Wilson operator for fields in `precision` and links in `storage`.
     pub fn exists(precision: Precision, storage: LinkStorage) -> bool {
         WILSON_DSLASH.0.instance(Format::with_links(precision, storage)).is_some()
     }
@@ -198,7 +198,8 @@ pub(super) static OUTPUT: [(&str, &str); 5] = [
 ];
 
 impl WilsonParams {
-    /// Resolves mass or kappa, boundary condition and anisotropy as typed.
+    /// Reads mass or kappa, boundary condition and anisotropy from `keys`, which records errors. Returns `None` if neither mass nor kappa
+    /// has a valid value.
     pub fn resolve(keys: &mut dyn Keys) -> Option<Self> {
         let boundary = choose(keys, "bc-time", &BOUNDARIES).unwrap_or_default();
         let mut anisotropy = |key| keys.number(key, DIVISOR, &is_divisor).unwrap_or(1.0);

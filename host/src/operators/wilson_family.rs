@@ -73,7 +73,7 @@ impl WilsonLike {
     ) -> Self {
         WilsonLike { definition, wilson, coefficients, schur, theta: BoundaryAngles::default() }
     }
-    /// Computes A from links on a device, in double precision.
+    /// Computes the diagonal term A, in double precision, from links on a device.
     ///
     /// # Errors
     /// Failures of the device.
@@ -88,11 +88,11 @@ impl WilsonLike {
     pub fn of_mass(&self, mass: f64) -> Self {
         WilsonLike { wilson: WilsonParams { mass, ..self.wilson }, ..*self }
     }
-    /// Returns the dependence of A on the links.
+    /// Returns the dependence of the diagonal term A on the links.
     pub fn dependence(&self) -> LinkDependence {
         (self.term().dependence)(self)
     }
-    /// Whether A is a number.
+    /// Whether the diagonal term A is a number.
     pub fn has_number(&self) -> bool {
         self.term().is_number
     }

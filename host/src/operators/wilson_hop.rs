@@ -25,7 +25,7 @@ pub(super) struct WilsonHop<'a> {
     pub input: &'a DeviceField,
     /// Result of the product.
     pub out: &'a DeviceField,
-    /// x, if the product has one.
+    /// Field x of the product; `None` for the products D ψ and A⁻¹ D ψ.
     pub x: Option<&'a DeviceField>,
     /// Factor of the hopping term, if the product has x.
     pub b: f64,
@@ -45,12 +45,12 @@ pub(super) enum DslashSums {
 }
 
 impl<'a> WilsonHop<'a> {
-    /// Returns the arguments of out = D ψ.
+    /// Returns the arguments of the product `out` = D ψ, or D† ψ if `dagger` is set.
     pub fn hops(parity: usize, dagger: bool, input: &'a DeviceField, out: &'a DeviceField) -> Self {
         let (diagonal, interior) = (DiagonalArguments::mass(1.0), &WILSON_DSLASH);
         WilsonHop { parity, dagger, input, out, x: None, b: 1.0, diagonal, interior }
     }
-    /// Returns the arguments of out = a x + b D ψ.
+    /// Returns the arguments of the product `out` = a x + b D ψ, with D† instead of D if `dagger` is set.
     pub fn sum(
         parity: usize,
         dagger: bool,

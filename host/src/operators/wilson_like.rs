@@ -58,7 +58,7 @@ impl EvenOddWilson {
         let odd = field()?;
         Ok(EvenOddWilson { wilson, diagonal, schur, odd, even })
     }
-    /// Returns the hopping term.
+    /// Returns the Wilson operator, which computes the hopping term.
     pub fn wilson(&self) -> &Wilson {
         &self.wilson
     }
@@ -252,7 +252,8 @@ impl EvenOdd for EvenOddWilson {
                 self.apply_diagonal(DiagonalForm { parity, inverse: false, dagger }, here, &mut image)?;
                 self.wilson.dslash_add(parity, dagger, (1.0, &image), (-hop, there), out)
             }
-            // The hopping term is computed without fused kernels, which are those of M̂, and linear algebra follows.
+            // M is computed by other kernels than M̂, as a check: the hopping term first, and then the sum with the diagonal term by linear
+            // algebra.
             None => {
                 self.wilson.dslash(parity, dagger, there, out)?;
                 let factor = |c: f64| vec![Complex64::from(c); out.nrhs()];
@@ -269,7 +270,7 @@ impl EvenOdd for EvenOddWilson {
     }
     fn residual_factor(&self) -> f64 {
         match self.schur {
-            // A is close to its value d where links are 1.
+            // A is close to d, its value on links that are 1.
             Schur::Symmetric => self.wilson.params().diagonal(),
             Schur::Asymmetric => 1.0,
         }

@@ -11,8 +11,8 @@ use gpu_kernels::{LinkStorage, Precision};
 use solvers::{GivenUp, Info, SolveError, Unsolved};
 use std::ops::Range;
 
-/// Sizes of batches, the largest first. A batch shrinks through these sizes while right-hand sides finish. 12 and 3 are the components of a
-/// source. More than 16 right-hand sides together bring little more, because the links are then a small share of the memory traffic.
+/// Sizes of batches, the largest first. A batch shrinks through these sizes while right-hand sides finish. 12 and 3 are the numbers of
+/// components of a source. Batches of more than 16 would be little faster, because the links are then a small share of the memory traffic.
 pub const BATCH_SIZES: [usize; 8] = solvers::WIDTHS;
 
 /// Splits `n` right-hand sides into batches with sizes from [`BATCH_SIZES`], none larger than `most` (at least 1). There are as few batches
@@ -27,7 +27,8 @@ pub const BATCH_SIZES: [usize; 8] = solvers::WIDTHS;
 /// ```
 pub fn batches(n: usize, most: usize) -> Vec<usize> {
     let sizes: Vec<usize> = BATCH_SIZES.into_iter().filter(|size| *size <= most.max(1)).collect();
-    // For each number of right-hand sides so far: number of batches, size of the largest batch, and size of the last batch added.
+    // `best[k]` describes the best split of k right-hand sides: the number of batches, the size of the largest batch, and the size of the
+    // batch that was added last.
     let mut best = vec![(0, 0, 0)];
     for k in 1..=n {
         let with = |size: &usize| {
@@ -47,8 +48,8 @@ pub fn batches(n: usize, most: usize) -> Vec<usize> {
     split
 }
 
-/// Returns the largest of [`BATCH_SIZES`] up to `n` for which `fits` holds, for example because its memory is free; `None` if not even one
-/// right-hand side fits.
+/// Returns the largest size of [`BATCH_SIZES`] that is at most `n` and for which `fits` returns true, for example because the device has
+/// enough free memory; `None` if not even one right-hand side fits.
 pub fn largest_batch(n: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
     BATCH_SIZES.into_iter().find(|size| *size <= n && fits(*size))
 }
@@ -86,9 +87,9 @@ pub fn in_batches<T: Fermion>(
     }
 }
 
-/// Solves in batches if `solve` itself stores sources and solutions. `solve` receives the range of right-hand sides of a batch. It returns
-/// the report and, if a solver gave up, the reason. Batches after one that an observer stopped are not solved; `guessed` states that they
-/// have guesses, whose residuals are unknown.
+/// Solves for `n` right-hand sides in batches with the given sizes. `solve`, which stores sources and solutions itself, receives the range
+/// of right-hand sides of a batch. It returns the report and, if a solver gave up, the reason. After an observer has stopped a batch, later
+/// batches are not solved; `guessed` states that there are guesses for them, whose residuals are unknown.
 ///
 /// # Errors
 /// The error of the first batch that could not start.
@@ -121,7 +122,8 @@ pub fn for_batches<T: Fermion>(
     Ok((whole.ok_or(none)?, failure))
 }
 
-/// Solves in batches for several shifts or masses. Solutions are ordered by shift and then by right-hand side.
+/// Solves systems with several shifts or masses for all sources, in batches of sources. Solutions are ordered by shift and then by
+/// right-hand side.
 ///
 /// # Errors
 /// The error of the first batch that could not start.
@@ -170,7 +172,7 @@ fn zeros<T: Fermion>(like: &[HostField<T>]) -> Vec<HostField<T>> {
 impl Report {
     /// Combines the report of this batch with that of a batch that was solved after it.
     fn beside(self, next: Report) -> Report {
-        // The formats are those of the batch that escalated furthest, in which the whole solve was possible.
+        // The report contains the formats of the batch that escalated furthest.
         let formats = if next.height() > self.height() { &next } else { &self };
         let (precision, outer, reconstruction) = (formats.precision, formats.outer, formats.reconstruction);
         let (seconds, done) = (self.seconds + next.seconds, self.true_residual.len());

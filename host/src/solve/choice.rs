@@ -117,15 +117,15 @@ impl Budget {
         let due = done >= BEGINNING && (from..=to).contains(&(done as f64));
         (due && ahead > HOPELESS * self.most.saturating_sub(done) as f64).then(|| {
             format!(
-                "BiCGstab has reduced the residual to {:.1e} in {done} of {} iterations",
+                "BiCGstab has reduced the residual only to {:.1e} in {done} of {} iterations",
                 self.forecast.smallest, self.most
             )
         })
     }
 }
 
-/// Fallback of a solve that may choose its method: CG on the normal equations, which takes over once if a method fails. If that method had
-/// not given up and CG does not converge either, BiCGstab returns.
+/// Fallback of a solve that may choose its method: CG on the normal equations, which takes over once if a method fails. If CG does not
+/// converge either, and BiCGstab has not given up before, BiCGstab takes over again.
 #[derive(Clone, Copy, Debug)]
 pub struct Fallback {
     is_there: bool,
@@ -135,7 +135,7 @@ pub struct Fallback {
 }
 
 impl Fallback {
-    /// Makes the fallback of a solve for `request`. There is one only if the method was to be chosen (`automatic`) and the request allows
+    /// Makes the fallback of a solve for `request`. CG may take over only if the method was left open (`automatic`) and the request allows
     /// escalation.
     pub fn new(request: &Request, automatic: bool) -> Self {
         Fallback { is_there: automatic && request.escalate, is_taken: false, most: None }
@@ -152,16 +152,16 @@ impl Fallback {
     pub fn forgo(&mut self) {
         self.is_there = false;
     }
-    /// Selects CG, with at most `left` iterations. `failed` states that BiCGstab has given up and does not return.
+    /// Selects CG, with at most `left` iterations. `failed` states that BiCGstab has given up and does not take over again.
     pub fn take(&mut self, left: usize, failed: bool) -> &'static Method {
         *self = Fallback { is_there: false, is_taken: true, most: (!failed).then_some(left / 2) };
         Method::CG
     }
-    /// Returns the maximum number of iterations of `method`, out of the `left` ones that remain.
+    /// Returns the maximum number of iterations that `method` may take, at most the `left` iterations that remain.
     pub fn most(&self, method: &Method, left: usize) -> usize {
         self.most.filter(|_| method == Method::CG).map_or(left, |most| most.min(left))
     }
-    /// Whether BiCGstab returns after CG. It returns only once.
+    /// Whether BiCGstab takes over again after `method`. This happens only after CG, and only once: later calls return false.
     pub fn comes_back(&mut self, method: &Method) -> bool {
         method == Method::CG && self.most.take().is_some()
     }
@@ -183,17 +183,17 @@ impl Adviser {
             advice: None,
         }
     }
-    /// Makes the adviser of a BiCGstab solve for which multigrid is not possible.
+    /// Makes the adviser of a BiCGstab solve to the residual `tol`, for which multigrid is not possible.
     pub fn without_multigrid(tol: f64) -> Self {
         let (forecast, method, setup) = (IterationForecast::new(tol), Method::BICGSTAB, f64::INFINITY);
         Adviser { forecast, method, sources: [1, 1], setup, budget: None, is_eager: false, advice: None }
     }
-    /// Lets the adviser also recommend CG if the forecast exceeds `most` iterations of the solve by far.
+    /// Lets the adviser also recommend CG if the forecast is far above `most`, the maximum number of iterations of the whole solve.
     pub fn within(self, most: usize) -> Self {
         let forecast = IterationForecast::new(self.forecast.tol);
         Adviser { budget: Some(Budget { most, forecast }), ..self }
     }
-    /// Makes the adviser of a multigrid solve.
+    /// Makes the adviser of a multigrid solve to the residual `tol`.
     pub fn of_multigrid(tol: f64) -> Self {
         let (forecast, method) = (IterationForecast::new(tol), Method::MULTIGRID);
         Adviser { forecast, method, sources: [1, 1], setup: 0.0, budget: None, is_eager: false, advice: None }
@@ -202,15 +202,16 @@ impl Adviser {
     pub fn eager(self, eager: bool) -> Self {
         Adviser { is_eager: eager, ..self }
     }
-    /// Whether the solve should stop at this event and continue with another method, for which [`advice`](Self::advice) gives the reason.
-    /// `before` is the number of iterations before those of the running method.
+    /// Whether the solve should stop at this event and continue with another method. If so, [`advice`](Self::advice) returns the method and
+    /// the reason. `before` is the number of iterations that earlier methods have taken.
     pub fn stops(&mut self, event: &Iteration<'_>, before: usize) -> bool {
         let ahead = self.forecast.ahead(event);
         let done = event.iteration;
         let is_far = |[begin, most]: [usize; 2]| done >= begin && ahead > most as f64;
         let (reason, next) = if self.method == Method::MULTIGRID {
             let reason = (is_far([MANY, MANY]) || (self.is_eager && is_far(EARLY))).then(|| {
-                format!("multigrid has reduced the residual to {:.1e} in {done} iterations", self.forecast.smallest)
+                let smallest = self.forecast.smallest;
+                format!("multigrid has reduced the residual only to {smallest:.1e} in {done} iterations")
             });
             (reason, Method::BICGSTAB)
         } else {

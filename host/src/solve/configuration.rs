@@ -301,8 +301,8 @@ impl<'g> Configuration<'g> {
         };
         WilsonFormats::new(self, *operator, nrhs)?.schwarz(schwarz, reconstruction)
     }
-    /// Returns the storage in which the thin or long links of an operator can be kept. This is `asked` if the links are in the group, and
-    /// determined by the number of reals, that `asked` requires.
+    /// Returns the storage in which the thin or long links of an operator can be kept. The result is `asked` if this storage can represent
+    /// the links, and otherwise the next storage with more reals that can.
     ///
     /// # Errors
     /// Failures of the device.
@@ -370,13 +370,15 @@ impl<'g> Configuration<'g> {
             );
         }
         if staggered.spread && staggered.params.boundary != TimeBoundary::Antiperiodic {
-            return invalid("only an antiperiodic boundary condition can be spread over all links in t");
+            return invalid(
+                "only an antiperiodic boundary condition can be spread over all links in t: choose it, or no spread",
+            );
         }
         Ok(self.possible(operator, asked)?)
     }
     /// Computes M ψ_j, M† ψ_j or M†M ψ_j for all fields together, with fields and links in a format. Also returns the link storage in use,
-    /// that of [`possible`](Self::possible). With `complement`, which is for Wilson-like operators, M is the Schur complement that solvers
-    /// use, and odd sites of the images are zero. M†M of staggered operators is applied as in solvers, on each parity as m² − ¼ D².
+    /// which [`possible`](Self::possible) determines. With `complement`, which is for Wilson-like operators, M is the Schur complement that
+    /// solvers use, and odd sites of the images are zero. M†M of staggered operators is applied as in solvers, on each parity as m² − ¼ D².
     ///
     /// # Errors
     /// Formats that do not exist, and failures of the device.
@@ -416,7 +418,7 @@ impl<'g> Configuration<'g> {
             part.expect(&self.domain, operator.shape(x.even.precision(), x.even.nrhs()))?;
         }
         if operator.is_spread() {
-            let why = "a boundary condition that is spread over all links needs fields on the host";
+            let why = "a boundary condition that is spread over all links needs fields in host memory";
             return Err(SolveFailure::Solver(SolveError::Invalid(why)));
         }
         let reconstruction = self.format(&operator, x.even.precision(), LinkStorage::FULL)?;
@@ -488,8 +490,8 @@ fn expect_fields<T: Fermion>(operator: &Operator) -> std::result::Result<(), Sol
         return Ok(());
     }
     let why = match T::KIND.spins() {
-        1 => "the operator acts on spinors, but the fields are colour vectors",
-        _ => "the operator acts on colour vectors, but the fields are spinors",
+        1 => "the operator acts on spinors, but the fields are colour vectors: give spinors",
+        _ => "the operator acts on colour vectors, but the fields are spinors: give colour vectors",
     };
     Err(SolveFailure::Solver(SolveError::Invalid(why)))
 }

@@ -31,23 +31,23 @@ pub(super) trait ParitySystem {
 pub(super) struct EscalatedSolve {
     /// Report of the solvers.
     pub info: Info,
-    /// Formats at the end.
+    /// Formats of fields and links at the end of the solve.
     pub level: PrecisionLevel,
     /// Precision escalations of the solve.
     pub escalations: Vec<Escalation>,
-    /// Method at the end.
+    /// Method with which the solve ended.
     pub method: &'static Method,
     /// Changes of the method during the solve.
     pub method_changes: Vec<MethodChange>,
     /// Methods that were used, in the order of their first use.
     pub tried: Vec<&'static Method>,
-    /// True residuals at the end, relative to the sources.
+    /// True residuals at the end of the solve, relative to the sources.
     pub true_residual: Vec<f64>,
     /// Reason why the solve ended without a solution, if it did.
     pub failure: Option<Unsolved>,
-    /// Report of multigrid.
+    /// Report of multigrid, if multigrid was the method.
     pub multigrid: Option<MultigridReport>,
-    /// Seconds of the iteration.
+    /// Duration of the iteration, in seconds.
     pub seconds: f64,
 }
 

@@ -87,7 +87,7 @@ impl BlockMultigrid {
     pub fn multigrid(&self) -> &Multigrid {
         &self.multigrid
     }
-    /// Returns the setup with shared ownership.
+    /// Returns a shared pointer to the setup.
     pub fn shared(&self) -> Rc<Multigrid> {
         self.multigrid.clone()
     }

@@ -19,7 +19,7 @@ impl<K, V> Default for Slot<K, V> {
 }
 
 impl<K: PartialEq, V: Clone> Slot<K, V> {
-    /// Returns the value of a key. If there is none yet, `make` makes it.
+    /// Returns the value that is stored under `key`. If there is none, stores and returns the result of `make`.
     ///
     /// # Errors
     /// Errors of `make`, which leave the slot unchanged.
@@ -32,8 +32,8 @@ impl<K: PartialEq, V: Clone> Slot<K, V> {
         self.0.borrow_mut().push((key, made.clone()));
         Ok(made)
     }
-    /// Returns the value of a key like [`get`](Self::get), but first drops the values of other keys. This is for large values, which should
-    /// not exist twice.
+    /// Returns the value under `key` like [`get`](Self::get), but first drops the values of all other keys. This is for large values, which
+    /// should not exist twice.
     ///
     /// # Errors
     /// Errors of `make`, after which the slot is empty.
@@ -76,7 +76,7 @@ impl From<WilsonLike> for TermOf {
 /// Copies of links, and terms made from them, for solves and for molecular dynamics.
 #[derive(Default)]
 pub(crate) struct LinkCache {
-    /// Links packed for kernels.
+    /// Links packed for kernels, by format and boundary angles.
     pub packed: Slot<LinkFormatKey, Arc<DeviceGauge>>,
     /// Diagonal terms of Wilson-like operators, in double precision.
     pub terms: Slot<TermOf, Diagonal>,
@@ -101,7 +101,7 @@ impl ImprovedLinks {
         let phases = theta.of_hops(self.links.fat.domain().global());
         self.packed.get(format, || Ok(Arc::new(self.links.pack_with(phases, precision, storage)?)))
     }
-    /// Drops the packed copies for other boundary angles.
+    /// Drops the packed copies whose boundary angles are not `theta`.
     pub fn keep_only(&self, theta: BoundaryAngles) {
         self.packed.retain(|format| format.theta == theta);
     }
@@ -113,7 +113,8 @@ impl ImprovedLinks {
         let found = self.links.singular_long_links()? > 0;
         Ok(*self.singular.get_or_init(|| found))
     }
-    /// Returns the storage in which long links can be kept. Links that are not in SU(3) also need the phase of their determinant.
+    /// Returns the storage in which long links can be kept if `asked` is requested. Links that are not in SU(3) also need the phase of
+    /// their determinant.
     pub fn possible(&self, theta: BoundaryAngles, asked: LinkStorage) -> Result<LinkStorage> {
         let fitting = match self.links.long_group {
             LinkGroup::Su3 if theta.are_zero() => asked,

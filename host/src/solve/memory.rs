@@ -42,7 +42,8 @@ impl Request {
         let normal = 3 * usize::from(normal);
         // The right-hand side is copied to reorder it when the batch becomes smaller.
         let copy = usize::from(nrhs > 1 && !method.is_block);
-        // Number of vectors in the outer precision: solution, right-hand side, residual and, with updates, the best solution so far.
+        // Number of vectors in the outer precision: solution, right-hand side, residual and, with reliable updates, the best solution so
+        // far.
         let outer = match (positive, defect) {
             (true, _) => 5 + if defect { 0 } else { copy },
             (false, true) => 3,
@@ -92,7 +93,7 @@ impl Request {
         let has_single = || self.operator.definition().exists(Precision::Single, self.reconstruction.half(false));
         if self.precision == Precision::Double || !has_single() { Precision::Double } else { Precision::Single }
     }
-    /// Returns the exchanges with other processes that the solve makes, whose device memory [`memory`](Self::memory) includes.
+    /// Returns the exchanges with other processes that occur in the solve. [`memory`](Self::memory) includes their device memory.
     pub fn exchanges(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize, systems: Option<usize>) -> Exchanges {
         // A block that shares a Krylov space keeps all of its right-hand sides.
         let widths = if self.method.is_block { vec![nrhs] } else { widths(nrhs) };

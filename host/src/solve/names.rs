@@ -31,8 +31,9 @@ pub const OUTER_PRECISIONS: [(&str, Precision); 2] = [("double", Precision::Doub
 pub const STRATEGIES: [(&str, ShiftStrategy); 2] =
     [("multishift", ShiftStrategy::MultiShift), ("sequential", ShiftStrategy::Sequential)];
 
-/// Returns the end of an error message about a failed solve: the methods that were tried, and what may help. It is empty if none was tried.
-/// `solver` formats the name of a method as users request it, such as `--solver cg`, and `more` is how they request more iterations.
+/// Returns the end of an error message about a failed solve: the methods that were tried, and what may help. The text is empty if no method
+/// was tried or if the solve was stopped. `solver` formats the name of a method as users request it, such as `--solver cg`, and `more` is
+/// the text with which users request more iterations.
 pub fn advice(report: &Report, error: &Unsolved, solver: impl Fn(&str) -> String, more: &str) -> String {
     let names: Vec<_> = report.tried.iter().map(|method| method.name).collect();
     if names.is_empty() || matches!(error, SolveError::Cancelled { .. }) {

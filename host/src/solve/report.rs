@@ -11,8 +11,8 @@ use solvers::{Info, SolveError, Unsolved};
 /// Error of a solver on fields.
 pub(super) type EscalationError = SolveError<DeviceError>;
 
-/// Precision escalation: the reason why the solve could not continue in the formats before, and the formats in which it continued from the
-/// best iterate.
+/// Precision escalation: the reason why the solve could not continue in its previous formats, and the formats in which it continued from
+/// the best iterate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Escalation {
     /// Number of iterations before the escalation.
@@ -38,13 +38,13 @@ pub struct Report {
     /// Whether every true residual is at or below the tolerance. It is false if a source is not a number, or if the tolerance is below what
     /// double precision can reach.
     pub converged: bool,
-    /// Precision of the iteration at the end.
+    /// Precision of the iteration at the end of the solve.
     pub precision: Precision,
-    /// Precision of the solver's true residuals at the end.
+    /// Precision of the solver's true residuals at the end of the solve.
     pub outer: Precision,
     /// Precision escalations of the solve.
     pub escalations: Vec<Escalation>,
-    /// Method at the end.
+    /// Method with which the solve ended.
     pub method: &'static Method,
     /// Changes of the method during the solve.
     pub method_changes: Vec<MethodChange>,
@@ -52,16 +52,16 @@ pub struct Report {
     pub tried: Vec<&'static Method>,
     /// Method that was not tried and may help, if the solver failed and there is such a method.
     pub may_help: Option<&'static Method>,
-    /// Reason why a solver gave up, if its solution was good enough nevertheless. The check in double precision decides.
+    /// Reason why a solver gave up although the true residuals of its solutions are at or below the tolerance; `None` otherwise.
     pub gave_up: Option<Unsolved>,
     /// Storage of the links. It has 12 reals if 8 were requested but some links are singular, and 13 if 12 were requested but long links
     /// are in U(3).
     pub reconstruction: LinkStorage,
     /// Report of multigrid, if multigrid was the method.
     pub multigrid: Option<MultigridReport>,
-    /// Seconds of the iteration, without transfers.
+    /// Duration of the iteration, in seconds, without transfers between host and device.
     pub seconds: f64,
-    /// Seconds from the first transfer to the last one.
+    /// Duration of the solve, in seconds, from the first transfer to the last one.
     pub total_seconds: f64,
     /// Rate of operator applications during [`seconds`](Self::seconds), in 10⁹ operations per second.
     pub gflops: f64,
@@ -70,7 +70,7 @@ pub struct Report {
 /// Report of multigrid in a solve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MultigridReport {
-    /// Seconds of the setup, even if an earlier solve made it.
+    /// Duration of the setup, in seconds, even if an earlier solve made the setup.
     pub setup_seconds: f64,
     /// Levels of multigrid, the finest one first.
     pub levels: Vec<MultigridLevel>,
@@ -87,7 +87,7 @@ pub struct MultigridLevel {
     pub vectors: Option<usize>,
     /// Total number of iterations of the level's solver.
     pub iterations: usize,
-    /// Seconds on this level and on coarser ones.
+    /// Time spent on this level and on coarser levels, in seconds.
     pub seconds: f64,
     /// Result of the check after the setup, if it was requested and there is a coarser level.
     pub check: Option<LevelCheck>,

@@ -50,7 +50,7 @@ pub struct Request {
     pub outer: Precision,
     /// Storage of the links in the iteration. 12 and 8 real numbers require SU(3) links, 13 and 9 require U(3) links.
     pub reconstruction: LinkStorage,
-    /// Requested tolerance: true residual ‖η − M ψ‖ / ‖η‖ of the full system.
+    /// Requested tolerance: the true residual ‖η − M ψ‖ / ‖η‖ of the full system at which the solve ends.
     pub tol: f64,
     /// Maximum number of iterations.
     pub max_iterations: usize,
@@ -64,8 +64,8 @@ pub struct Request {
     pub multigrid: MultigridParams,
     /// Values of parameters of methods that are whole numbers, such as s of [`Method::IDR`].
     pub counts: Counts,
-    /// Total number of right-hand sides for this operator, from which [`Method::AUTO`] decides whether a multigrid setup pays; 0 for those
-    /// of the call.
+    /// Total number of right-hand sides for this operator, from which [`Method::AUTO`] decides whether a multigrid setup pays; 0 to count
+    /// only those of the present call.
     pub sources: usize,
     /// Number of iterations without a new smallest residual that counts as stagnation; 0 for no limit. A method with
     /// [`patience`](Method::patience) has a smaller limit below double precision if [`escalate`](Self::escalate) allows a higher one, and
@@ -80,7 +80,7 @@ impl Request {
         use Precision as P;
         match (self.outer, self.precision) {
             (P::Double, _) | (P::Single, P::Single | P::Half | P::Fp16) => Ok(()),
-            (P::Single, P::Double) => Err("the outer precision must not be below the precision of the iteration"),
+            (P::Single, P::Double) => Err("the outer precision is below that of the iteration: choose double"),
             (P::Half | P::Fp16, _) => Err("the outer precision must be double or single"),
         }
     }

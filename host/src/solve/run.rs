@@ -15,12 +15,16 @@ use solvers::{Observer, SolveError, Unsolved, VectorSpace};
 use std::rc::Rc;
 use std::time::Instant;
 
+/// Fault of a staggered operator that is not positive definite.
+const NO_MASS: &str = "the mass of the staggered operator is 0: give another mass";
+
 /// Solutions with their report. The solutions need not have converged: see [`Report::converged`].
 pub type Solved<T> = std::result::Result<(Vec<HostField<T>>, Report), SolveFailure<T>>;
 
 impl Configuration<'_> {
     /// Solves M ψ_j = η_j for all sources together, from a guess or from zero. Sources are spinors for Wilson-like operators and colour
-    /// vectors for staggered ones, whose mass must not be zero. The observer receives every iteration and can stop the solve.
+    /// vectors for staggered operators. The mass of a staggered operator must not be zero. The observer receives every iteration and can
+    /// stop the solve.
     ///
     /// If rounding ends the solve above the tolerance, the solutions are returned with a report that has not converged.
     ///
@@ -36,7 +40,7 @@ impl Configuration<'_> {
         let begin = Instant::now();
         super::expect_sources(self.domain(), sources, guess)?;
         if request.operator.is_positive() && request.operator.mass() == 0.0 {
-            return Err(SolveFailure::Solver(SolveError::Invalid("the mass of a staggered operator must not be zero")));
+            return Err(SolveFailure::Solver(SolveError::Invalid(NO_MASS)));
         }
         let exponents = Exponents::of(self.domain(), sources)?;
         let sources = exponents.apply(sources);
@@ -71,7 +75,7 @@ impl Configuration<'_> {
         let invalid = |why| Err(SolveFailure::Solver(SolveError::Invalid(why)));
         let operator = &request.operator;
         if operator.is_positive() && operator.mass() == 0.0 {
-            return invalid("the mass of a staggered operator must not be zero");
+            return invalid(NO_MASS);
         }
         if operator.kind() != sources.even.kind() {
             return invalid(

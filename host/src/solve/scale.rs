@@ -19,8 +19,8 @@ const USUAL: std::ops::Range<f64> = 0.5..1e12;
 pub(super) struct Scales(Vec<f64>);
 
 impl Scales {
-    /// Returns the factors for sources with these norms on this many sites. The factor is 1 for norms in the usual range, and for norms
-    /// that are zero or not a number. Otherwise it brings the typical number of a site near 1.
+    /// Returns the factors for sources with the given norms on a lattice with `sites` sites. A factor is 1 for norms in the usual range,
+    /// and for norms that are zero or not a number. Otherwise it brings the typical number of a site near 1.
     pub fn of(norms: &[f64], sites: usize) -> Self {
         let typical = (sites as f64).sqrt();
         let scale = |norm: &f64| match *norm > 0.0 && norm.is_finite() && !USUAL.contains(norm) {
@@ -33,11 +33,11 @@ impl Scales {
     fn are_one(&self) -> bool {
         self.0.iter().all(|scale| *scale == 1.0)
     }
-    /// Returns the norms of the scaled sources.
+    /// Returns the norms of the scaled sources from those of the sources.
     pub fn norms(&self, norms: &[f64]) -> Vec<f64> {
         norms.iter().zip(&self.0).map(|(norm, scale)| norm * scale).collect()
     }
-    /// Multiplies sources, or their guesses, by the factors.
+    /// Multiplies the fields of sources, or of their guesses, by the factors.
     pub fn apply(&self, space: &FieldSpace, fields: &mut FullField) -> Result {
         self.multiply(space, fields, |scale| scale)
     }
@@ -72,7 +72,8 @@ pub(super) struct OutOfRange(pub usize);
 pub(super) struct Exponents(Vec<i32>);
 
 impl Exponents {
-    /// *Collective.* Computes the exponents. They are 0 for sources whose largest element is in the safe range, zero or not finite.
+    /// *Collective.* Computes the exponents of the powers of two by which to multiply sources. An exponent is 0 for a source whose largest
+    /// element is in the safe range, zero or not finite.
     pub fn of<F: Fermion>(domain: &Domain, sources: &[HostField<F>]) -> Result<Self> {
         Ok(Self::of_elements(&largest_elements(domain, sources)?))
     }
@@ -118,8 +119,8 @@ impl Exponents {
         }
         Ok(Cow::Owned(scaled))
     }
-    /// *Collective.* Scales solutions back to the scale of their sources. Fails with the first solution whose largest element then is above
-    /// the largest double, or below the smallest normal one.
+    /// *Collective.* Scales solutions back to the scale of their sources. Fails with the first solution whose largest element is afterwards
+    /// above the largest number in double precision, or below the smallest normal one.
     pub fn undo<F: Fermion>(
         &self,
         domain: &Domain,

@@ -78,9 +78,10 @@ impl SetupOperator {
     }
 }
 
-/// *Collective.* Reads the near-null vectors of a file into the configuration, for the next multigrid setup for this operator. The stored
-/// operator may have another mass and other coefficients. `links` is the [checksum](crate::files::setup::links_checksum) of the
-/// configuration's links. A file with another number of vectors than `expected` is refused.
+/// *Collective.* Reads the near-null vectors of a file into the configuration, for the next multigrid setup for this operator. The operator
+/// in the file may have another mass and other coefficients of its diagonal term. `links` is the
+/// [checksum](crate::files::setup::links_checksum) of the configuration's links. A file with another number of vectors than `expected` is
+/// refused.
 ///
 /// # Errors
 /// A file that cannot be read or is damaged; a setup for other links, another operator or another number of vectors; failures of the
@@ -114,7 +115,7 @@ pub fn load(
     if let Some(asked) = expected.filter(|asked| *asked != header.vectors) {
         return Err(SetupError::Vectors { found: header.vectors, asked });
     }
-    let Some(mass) = stored.mass else { return refused("does not contain its mass".into()) };
+    let Some(mass) = stored.mass else { return refused("does not contain the mass of its operator".into()) };
     let read = |k| reader.read(k).map_err(SetupError::File);
     let vectors = NearNullVectors::from_host(configuration.domain(), header.vectors, read)?;
     let mut of = operator;

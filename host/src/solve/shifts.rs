@@ -50,14 +50,14 @@ pub struct ShiftOutcome {
     pub escalations: Vec<Escalation>,
     /// Reason why the solver gave up, if a true residual is above the tolerance.
     pub failure: Option<Unsolved>,
-    /// Reason why a solver gave up, if its solution was good enough nevertheless. The check in double precision decides.
+    /// Reason why a solver gave up although the true residuals of its solutions are at or below the tolerance; `None` otherwise.
     pub gave_up: Option<Unsolved>,
 }
 
 /// Report of a solve for several shifts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShiftsReport {
-    /// Results of the shifts, in the order of the request.
+    /// Results for the shifts, in the order in which the shifts were given.
     pub shifts: Vec<ShiftOutcome>,
     /// Whether every true residual is at or below the tolerance.
     pub converged: bool,
@@ -65,11 +65,11 @@ pub struct ShiftsReport {
     pub first_precision: Option<Precision>,
     /// Storage of the links with which each system was refined, before any escalation.
     pub reconstruction: LinkStorage,
-    /// Seconds of multi-shift CG; 0 if each system was solved separately.
+    /// Duration of multi-shift CG, in seconds; 0 if each system was solved separately.
     pub first_seconds: f64,
-    /// Seconds of all solvers, without transfers.
+    /// Duration of all solvers, in seconds, without transfers between host and device.
     pub seconds: f64,
-    /// Seconds from the first transfer to the last one.
+    /// Duration of the solve, in seconds, from the first transfer to the last one.
     pub total_seconds: f64,
     /// Rate of operator applications during [`seconds`](Self::seconds), in 10⁹ operations per second.
     pub gflops: f64,
@@ -118,8 +118,8 @@ impl Configuration<'_> {
     ) -> SolvedShifts<F> {
         self.compute_series(sources, Series::Shifts(shifts), strategy, request, observer)
     }
-    /// Solves M(m_i) ψ_ij = η_j for all masses and sources, as ψ = M† x with (M†M) x = η, where masses differ by shifts. The mass of the
-    /// operator in the request is ignored.
+    /// Solves M(m_i) ψ_ij = η_j for all masses and sources, as ψ = M† x with (M†M) x = η. The systems of different masses differ only by
+    /// the shifts m_i². The mass of the operator in the request is ignored.
     ///
     /// # Errors
     /// As in [`solve_shifts`](Self::solve_shifts).
@@ -148,7 +148,7 @@ impl Configuration<'_> {
                 return self.shifted(sources, shifts, strategy, request, observer, finish);
             }
         };
-        // A massless operator with the shifts m_i² has the systems of all masses.
+        // The systems of all masses are those of the massless operator with the shifts m_i².
         let massless = Request { operator: request.operator.with_mass(0.0), ..request.clone() };
         let shifts: Vec<f64> = masses.iter().map(|m| m * m).collect();
         let solved = self.shifted(sources, &shifts, strategy, &massless, observer, |solver, i| {
@@ -181,11 +181,11 @@ impl Configuration<'_> {
             return Err(invalid("at least one shift is needed, and all shifts must be finite numbers"));
         }
         let Some(&operator) = request.operator.parameters::<StaggeredOperator>() else {
-            return Err(invalid("several shifts or masses can be solved together for staggered operators only"));
+            return Err(invalid("several shifts or masses need a staggered operator: solve them one by one"));
         };
         let square = operator.params.mass.powi(2);
         if shifts.iter().any(|shift| square + shift <= 0.0) {
-            return Err(invalid("m² + σ must be positive for every shift σ"));
+            return Err(invalid("m² + σ must be positive for every shift σ: give larger shifts"));
         }
         let exponents = Exponents::of(self.domain(), sources)?;
         let sources = exponents.apply(sources);
@@ -354,7 +354,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         let precision = self.request.first_precision();
         let tol = if precision == Precision::Double { self.request.tol } else { self.request.tol.max(FIRST_TOLERANCE) };
         let shifts: Vec<f64> = self.outcomes.iter().map(|outcome| outcome.shift).collect();
-        // Multi-shift CG relies on exact links. Links in 16 bits are for solvers that correct themselves.
+        // Multi-shift CG does not correct the rounding of links, so it does not use 16-bit links.
         let operator = self.operators(parity, 0.0)?.any(precision, self.request.reconstruction.half(false))?;
         let space = FieldSpace::new(self.space.domain(), FieldShape::colours(precision, self.space.nrhs()));
         let mut b = space.allocate()?;
@@ -377,7 +377,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
                 }
                 self.flops += info.whole.flops;
             }
-            // The next solver begins with this result. If the result is useless, that solver reports it.
+            // The next solver begins with the result of multi-shift CG, and reports the failure if this result is of no use.
             Err(error) => match error.info() {
                 Some(info) => {
                     self.outcomes.iter_mut().for_each(|outcome| outcome.iterations += info.iterations);

@@ -58,7 +58,7 @@ impl Destination {
     /// Returns the destination of a path. A folder counts as a regular file; the attempt to write it fails.
     pub fn of(path: &Path) -> io::Result<Self> {
         let mut place = path.to_owned();
-        // The limit is that of Linux, which also follows at most 40 links.
+        // Linux also follows at most 40 symbolic links.
         for _ in 0..40 {
             let Ok(link) = fs::symlink_metadata(&place) else { return Ok(Self::File(place)) };
             if !link.is_symlink() {
@@ -91,7 +91,7 @@ pub fn is_same(one: &Path, other: &Path) -> bool {
 pub(crate) fn open_stream(path: &Path) -> Result<File, SystemError> {
     let own = |number: &str| is_same(path, &Path::new("/proc/self/fd").join(number));
     let opened = if own("1") {
-        // A duplicate shares the file offset. A socket cannot be opened by its name at all.
+        // A duplicate of the open file shares its offset. A socket cannot be opened by its name at all.
         io::stdout().as_fd().try_clone_to_owned().map(File::from)
     } else if own("2") {
         io::stderr().as_fd().try_clone_to_owned().map(File::from)
@@ -106,8 +106,8 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Writes a file with the content that `fill` produces. It is written under a temporary name in the same folder, flushed to the device, and
-/// then renamed. If anything fails, an existing file at `path` remains unchanged, and the temporary file is removed. A
+/// Writes a file with the content that `fill` produces. The file is written under a temporary name in the same folder, flushed to the
+/// storage device, and then renamed. If anything fails, an existing file at `path` remains unchanged, and the temporary file is removed. A
 /// [`Destination::Stream`] is written directly.
 pub fn write<E: From<WriteError>>(
     path: &Path,
@@ -155,7 +155,7 @@ pub(crate) struct Created {
 pub(crate) fn create(path: &Path) -> Result<Created, SystemError> {
     let new = |hidden: &Path| OpenOptions::new().write(true).create_new(true).open(hidden);
     let (mut temporary, file) = create_by(path, new).map_err(SystemError::of("create a file in the folder"))?;
-    // The lock shows `remove_abandoned` on other machines that the file is in use. Some network file systems cannot lock.
+    // The lock shows to calls of `remove_abandoned` on other machines that the file is in use. Some network file systems cannot lock.
     let _ = file.try_lock();
     if let Ok(existing) = fs::metadata(path)
         && existing.is_file()
@@ -195,10 +195,12 @@ fn temporaries() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     TEMPORARIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Guard of a process that exits: as long as it exists, the process has no temporary files, and threads that create or rename one wait.
+/// Guard of a process that exits. As long as the guard exists, the process has no temporary files, and threads that create or rename one
+/// wait.
 pub struct Closing(MutexGuard<'static, BTreeSet<PathBuf>>);
 
-/// Removes all temporary files of a process that is about to exit, even if other threads are still running.
+/// Removes all temporary files of a process that is about to exit, even if other threads are still running. Until the returned guard is
+/// dropped, no other thread can create a temporary file.
 pub fn close() -> Closing {
     let mut closing = Closing(temporaries());
     for hidden in std::mem::take(&mut *closing.0) {

@@ -29,9 +29,9 @@ pub(crate) struct Operation {
     pub precision: Precision,
     /// Storage of the links; `None` for an operation without links.
     pub storage: Option<LinkStorage>,
-    /// Floating-point operations of a call by all processes, by the standard count of the community.
+    /// Number of floating-point operations of a call, summed over all processes, by the standard count of the community.
     pub flops: f64,
-    /// Compulsory traffic of a call by all processes, in bytes: every link and every spinor once.
+    /// Compulsory traffic of a call in bytes, summed over all processes: every link and every spinor once.
     pub bytes: f64,
 }
 
@@ -261,7 +261,7 @@ fn term_in(
     visit(matrix("matrix_dagger"), &mut || operator.apply_dagger(input, out))?;
     visit(matrix("asymmetric_matrix"), &mut || asymmetric.apply(input, out))?;
     visit(matrix("asymmetric_matrix_dagger"), &mut || asymmetric.apply_dagger(input, out))?;
-    // The transformation to the even-odd system and back uses this part of the Wilson operator.
+    // `wilson_dslash_add` occurs in the transformation to the even-odd system and back.
     let bytes = sites * (storage.read_bytes(precision) + nrhs * 3 * spinor) as f64;
     visit(operation("wilson_dslash_add".into(), DSLASH_ADD_FLOPS * sites, bytes), &mut || {
         wilson.dslash_add(0, false, (1.0, x), (-0.01, input), out)
@@ -323,8 +323,8 @@ fn algebra_in(
     let (a, b) = (vec![Complex64::new(0.5, 0.0); nrhs], vec![Complex64::new(0.5, 0.0); nrhs]);
     let (half, minus, ones) = (vec![0.5; nrhs], vec![-0.5; nrhs], vec![1.0; nrhs]);
     let (mut norms, mut dots) = (vec![0.0; nrhs], vec![Complex64::ZERO; nrhs]);
-    // Makes an operation: `bytes` is the number of bytes read and written for each site, and `flops` counts operations for each real
-    // component.
+    // `operation` describes an operation: `bytes` is the number of bytes read and written for each site, and `flops` counts operations for
+    // each real component.
     let operation = |name: &str, bytes: usize, flops: f64| Operation {
         name: name.into(),
         precision,
@@ -343,7 +343,7 @@ fn algebra_in(
         space.axpy_norm2(&vec![Complex64::ZERO; nrhs], &x, &mut y, &mut norms)
     })?;
     visit(operation("cg_update", 5 * one, 4.0), &mut || space.cg_update(&minus, &half, &x, &mut v, &mut y))?;
-    // BiCGstab is not used for staggered operators, which are Hermitian and positive.
+    // BiCGstab is not used for staggered quarks: their matrix M†M is Hermitian and positive.
     if !space.shape().is_colours() {
         visit(operation("bicgstab_step", 8 * one, 20.0), &mut || {
             let none = vec![Complex64::ZERO; nrhs];

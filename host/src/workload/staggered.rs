@@ -100,7 +100,7 @@ fn operations(
             staggered.dslash_add(calls % 2, (1.0, x), (-0.01, input), out)
         })?;
     }
-    // The matrix includes the sum that CG needs.
+    // The matrix M†M includes the sum that CG needs.
     let space = FieldSpace::new(domain, FieldShape::colours(precision, nrhs));
     let (mut dots, mut norms) = (vec![Complex64::ZERO; nrhs], vec![0.0; nrhs]);
     let flops = matrix_operator.flops();

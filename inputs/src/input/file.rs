@@ -33,7 +33,7 @@ fn flat(name: &str) -> String {
 }
 
 impl Input {
-    /// Reads an input file. Mistakes in it are collected.
+    /// Reads an input file. Mistakes in the file are collected, and [`Input::finish`] reports them.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or is the input of another command.
@@ -181,7 +181,7 @@ impl Input {
         let place = format!("{}:{line}:{column}", source.name);
         if is_table && !key.contains('.') {
             match self.meant_table(key) {
-                // An array of tables stands where only one table is allowed.
+                // The file has an array of tables where only one table is allowed.
                 Some((table, _)) if table == key => {
                     let message = format!("{place}: there is only one table {key}: write [{key}] instead of [[{key}]]");
                     self.mistake(Some((line, column)), message);
@@ -200,7 +200,7 @@ impl Input {
                 ([], _) if self.kind().is_some() => flat(key),
                 ([], _) => format!("unknown table [{key}]"),
                 (_, Some(note)) => format!("unknown table [{key}]; {note}"),
-                (all, None) => format!("unknown table [{key}]; tables are {}", all.join(", ")),
+                (all, None) => format!("unknown table [{key}]; the tables are {}", all.join(", ")),
             };
             return self.mistake(Some((line, column)), format!("{place}: {message}"));
         }

@@ -4,7 +4,7 @@ use crate::records::correlators::{Correlators, HadronChannel};
 use ferrite_records::spectrum::AlternatingRecord;
 use statistics::jackknife::JackknifeEstimate;
 
-/// Effective masses of both parities for a correlator in which one state alternates in sign.
+/// Effective masses of both states of a correlator in which one state alternates in sign.
 #[derive(Clone, Debug)]
 pub struct AlternatingMasses {
     /// Name of the correlator.
@@ -17,8 +17,9 @@ pub struct AlternatingMasses {
     pub partner: Vec<Option<JackknifeEstimate>>,
 }
 
-/// Computes the energies E and E' of C(t) = f(t) + (−1)ᵗ g(t) from the six values C(t−2) to C(t+3), for t from 2 to T/2 − 1. f is a sum
-/// of e^{±E t} and g a sum of e^{±E' t}, with any coefficients. A value is `None` at other times, and if no such energy exists.
+/// Computes the energies E and E' of C(t) = f(t) + (−1)ᵗ g(t) from the six values C(t−2) to C(t+3), for t from 2 to T/2 − 1. f is a sum of
+/// e^{±E t} and g a sum of e^{±E' t}, with any coefficients. Returns E and E' at the times 0 to T/2 − 1; a value is `None` for t below 2,
+/// and if no such energy exists.
 ///
 /// Let D C(t) = C(t+1) + C(t−1). Then D f = 2 cosh E f and D (−1)ᵗ g = −2 cosh E' (−1)ᵗ g, so that D² C = s D C − p C. This equation at t
 /// and at t + 1 gives s and p, the sum and the product of the two factors.
@@ -32,7 +33,7 @@ pub fn alternating_masses(correlator: &[f64]) -> [Vec<Option<f64>>; 2] {
         let determinant = c0 * d1 - c1 * d0;
         let (sum, product) = ((c0 * e1 - c1 * e0) / determinant, (d0 * e1 - d1 * e0) / determinant);
         let root = (0.25 * sum * sum - product).sqrt();
-        // `acosh` gives NaN for arguments below 1; rounding of a massless state is accepted.
+        // `acosh` gives NaN for arguments below 1. This also discards massless states whose argument is rounded to less than 1.
         let energy = |x: f64| (0.5 * x).acosh();
         [0.5 * sum + root, root - 0.5 * sum].map(|x| Some(energy(x)).filter(|m| m.is_finite()))
     };
@@ -41,8 +42,8 @@ pub fn alternating_masses(correlator: &[f64]) -> [Vec<Option<f64>>; 2] {
 }
 
 impl AlternatingMasses {
-    /// Computes the effective masses of both states from the mean of the channel's correlators, or returns `None` if these are missing.
-    /// C(t) and C(T−t) of mesons are averaged.
+    /// Computes the effective masses of both states from the mean of the channel's correlators. Averages C(t) and C(T−t) of mesons. Returns
+    /// `None` if a correlator is missing.
     pub fn of(channel: &HadronChannel, all: &[Correlators], choice: &AnalysisChoice) -> Option<Self> {
         let samples: Vec<Vec<f64>> = all.iter().map(|found| found.mean(&channel.parts)).collect::<Option<_>>()?;
         let is_meson = !channel.name.ends_with("nucleon");
@@ -59,7 +60,7 @@ impl AlternatingMasses {
         let name = channel.name.clone();
         Some(AlternatingMasses { name, correlator, masses: masses.to_vec(), partner: partner.to_vec() })
     }
-    /// Returns the JSON record of the correlator and its masses.
+    /// Returns the JSON record of the correlator and of the masses of both states.
     pub fn record(&self) -> AlternatingRecord {
         AlternatingRecord {
             hadron: self.name.clone(),

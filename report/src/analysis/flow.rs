@@ -6,7 +6,7 @@ use ferrite_records::measure::MeasurementLine;
 use statistics::jackknife::JackknifeEstimate;
 use statistics::scale;
 
-/// Level that t² E reaches at t₀, and t d/dt t² E at w₀².
+/// Value that defines the scales of the flow: that of t² E at t₀, and that of t d/dt t² E at w₀².
 pub const LEVEL: f64 = 0.3;
 
 /// Analysis of the gradient flow of many configurations.

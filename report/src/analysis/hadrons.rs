@@ -28,7 +28,7 @@ pub struct HadronFit {
     pub momenta: Vec<[i32; 3]>,
 }
 
-/// Returns the channels of the known hadrons or, if `names` is not empty, those with these names. A name may also be that of a
+/// Returns the channels whose names are in `names`; if `names` is empty, those of all known hadrons. A name is that of a hadron or of a
 /// correlator.
 ///
 /// # Errors
@@ -40,7 +40,8 @@ pub fn channels(first: &Correlators, names: &[String]) -> Result<Vec<HadronChann
         return Ok(known);
     }
     let one = |name: &String| {
-        // Names of hadrons take precedence over names of correlators: the correlator `pion` of staggered quarks is no hadron name.
+        // Names of hadrons take precedence over names of correlators. A staggered correlator is also called `pion`, but that is not the
+        // name of a hadron.
         if let Some(channel) = known.iter().find(|channel| channel.name == *name) {
             return Ok(channel.clone());
         }
@@ -86,7 +87,7 @@ pub fn fits(
 }
 
 impl HadronFit {
-    /// Fits a correlator; each sample contains its values on one configuration, by time.
+    /// Fits a correlator. Each element of `samples` has the values of the correlator on one configuration, by time.
     pub fn of(name: &str, samples: &[Vec<f64>], shape: CorrelatorShape, choice: &AnalysisChoice) -> Self {
         let (samples, shape) = (choice.binned(samples), choice.shape.unwrap_or(shape));
         let known = |mean: &[f64]| mean.iter().map(|c| Some(*c).filter(|c| c.is_finite())).collect();

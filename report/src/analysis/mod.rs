@@ -31,7 +31,7 @@ use statistics::jackknife::{JackknifeEstimate, MissingMeans, Resampling, bins};
 use std::fmt::Write;
 use std::ops::Range;
 
-/// Names of the forms in which a correlator decays in time.
+/// Names of the forms in which a correlator can decay in time.
 pub const SHAPES: [(&str, CorrelatorShape); 3] =
     [("cosh", CorrelatorShape::Cosh), ("sinh", CorrelatorShape::Sinh), ("exp", CorrelatorShape::Exponential)];
 /// Names of the types of covariance matrix of a fit.
@@ -49,7 +49,7 @@ pub struct AnalysisChoice {
     pub bin: usize,
     /// Settings of fits, both of correlators and of Wilson loops in T.
     pub fits: CorrelatorSettings,
-    /// Form in which correlators decay in time; `None` for the known form of each hadron, and a cosh for other correlators.
+    /// Form in which correlators decay in time; `None` to choose it by the name of the hadron or correlator.
     pub shape: Option<CorrelatorShape>,
     /// Shortest and longest distance in the fit of the potential; `None` to select them by the information criterion.
     pub distances: Option<[f64; 2]>,
@@ -63,14 +63,15 @@ impl AnalysisChoice {
     pub fn with_bin(bin: usize) -> Self {
         AnalysisChoice { bin, fits: CorrelatorSettings::default(), shape: None, distances: None, streams: Vec::new() }
     }
-    /// Returns means over bins of samples, one sample for each configuration. Samples at the end of a stream that do not fill a bin are
-    /// left out. If no stream fills a bin, all samples form one bin.
+    /// Returns means over bins of samples, where each sample belongs to one configuration. Samples at the end of a stream that do not fill
+    /// a bin are left out. If no stream fills a bin, all samples form one bin.
     pub fn binned(&self, samples: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let whole = self.parts(samples.len()).filter(|part| part.len() >= self.bin);
         let all: Vec<Vec<f64>> = whole.flat_map(|part| bins(&samples[part], self.bin)).collect();
         if all.is_empty() && !samples.is_empty() { bins(samples, samples.len()) } else { all }
     }
-    /// Returns mean, error and autocorrelation time of a series with one number for each configuration, stream by stream.
+    /// Returns mean, error and autocorrelation time of a series with one number for each configuration. The numbers are divided into
+    /// streams like the configurations.
     pub fn average(&self, series: &[f64]) -> Average {
         average_of_streams(series, &self.parts(series.len()).collect::<Vec<_>>())
     }
@@ -103,7 +104,8 @@ impl AnalysisChoice {
             streams: self.streams.iter().map(stream).collect(),
         }
     }
-    /// Returns the number of full bins in `configurations` configurations.
+    /// Returns the number of full bins in `configurations` configurations. If there are configurations but no full bin, all of them form
+    /// one bin.
     pub fn bins(&self, configurations: usize) -> usize {
         let whole: usize = self.parts(configurations).map(|part| part.len() / self.bin).sum();
         if configurations == 0 { 0 } else { whole.max(1) }
@@ -196,7 +198,7 @@ pub fn estimate_text(estimate: Option<JackknifeEstimate>) -> String {
     }
 }
 
-/// Formats an estimate for tables, where an unknown error is shorter than in [`estimate_text`]: `0.4512 (3 of 400 missing)`.
+/// Formats an estimate for tables. The text for an unknown error is shorter than that of [`estimate_text`]: `0.4512 (3 of 400 missing)`.
 pub fn estimate_cell(estimate: Option<JackknifeEstimate>) -> String {
     let Some(JackknifeEstimate { value, error, missing }) = estimate else { return "–".into() };
     let [value, error] = digits(value, error);
@@ -352,7 +354,7 @@ fn average_text(fit: &Fit, quantity: usize) -> Option<String> {
     Some(format!("mean over {windows}: {value} ± {error} (statistics) ± {systematic} (window)"))
 }
 
-/// Describes why a fit is not possible, and what to change.
+/// Describes why a fit is not possible and what to change.
 pub fn why_not(error: &FitError) -> String {
     if let FitError::FewSamples { found } = error {
         let found = count(*found, "sample");

@@ -64,7 +64,7 @@ impl PcacFit {
         }
         text
     }
-    /// Returns m(t) as a table.
+    /// Returns the masses m(t) as a table.
     pub fn masses_text(&self) -> String {
         let mut text = format!("{:<15}{:>8}  a m(t)\n", "", "t");
         for (t, mass) in self.masses.iter().enumerate().skip(1) {
@@ -72,7 +72,7 @@ impl PcacFit {
         }
         text
     }
-    /// Returns the mass of the fit and its window, or `None` without a fit.
+    /// Returns the fitted mass and the first and last time of its window; `None` without a fit.
     pub fn plateau(&self) -> Option<(f64, [usize; 2])> {
         let fit = self.fit.as_ref().ok()?;
         Some((fit.quantities[0]?.value, fit.best.window))

@@ -39,7 +39,7 @@ impl PotentialAnalysis {
         let one = |(r, at): (&[usize; 3], &PotentialAt)| {
             let found = at.fit.as_ref().ok().map(|found| &found.fit);
             let there = |name: &str| found.filter(|fit| fit.names.contains(&name)).map(|fit| quantity(fit, name));
-            // The fit counts data from 0, where T = 1.
+            // The fit numbers its data from 0; the datum with number 0 belongs to T = 1.
             let fit = found.map(|fit| FunctionFit {
                 parameters: None,
                 average: None,

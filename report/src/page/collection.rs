@@ -51,8 +51,8 @@ pub struct CollectionReport {
 }
 
 impl CollectionReport {
-    /// Reads all files and folders. Means of each run leave out the first `skip` trajectories, or by default those without a Metropolis
-    /// step.
+    /// Reads the files and folders `paths`. Means of a run leave out the first `skip` trajectories, or by default those without a
+    /// Metropolis step.
     ///
     /// # Errors
     /// A [`ReportError`] that names the file that cannot be read or reported.

@@ -81,7 +81,7 @@ pub struct ConvergenceSection {
 }
 
 impl ConvergenceSection {
-    /// Reads the section from a JSON object; missing keys are left out.
+    /// Reads the section from a JSON object. If a key is missing, the part of the section that needs it is left out.
     pub fn read(object: &Value) -> Result<Self, String> {
         let outcome: SolveOutcome = read_leniently(object);
         let operator: OperatorOnLinks = read_leniently(object);

@@ -28,7 +28,7 @@ pub fn line(points: Vec<(f64, f64)>, width: u32) -> LayerShape {
     LayerShape::Line { points, width, dashed: false }
 }
 
-/// Returns the range with a margin added at both ends.
+/// Returns the range with a margin added at its lower and its upper end.
 pub fn roomy((low, high): (f64, f64)) -> Range<f64> {
     let size = low.abs().max(high.abs());
     let room = match high > low {

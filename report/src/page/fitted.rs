@@ -59,7 +59,7 @@ impl FittedCurve {
     }
 }
 
-/// Figure with error bars, without caps, and a fitted curve.
+/// Figure with error bars and a fitted curve.
 pub struct FittedFigure<'a> {
     /// Description of the figure for readers who cannot see it.
     pub about: String,
@@ -120,7 +120,7 @@ impl FittedFigure<'_> {
 /// Text between the name of a hadron and its momentum in captions.
 pub const MOMENTUM: &str = " with momentum ";
 
-/// Draws log₁₀ |C(t)| with the fitted function in its window.
+/// Draws log₁₀ |C(t)| with the fitted function, which is solid in its window.
 pub fn correlator_figure(
     name: &str,
     correlator: &[Option<JackknifeEstimate>],
@@ -163,7 +163,7 @@ pub fn alternating_figure(
         list.iter().enumerate().filter_map(one).collect::<Vec<_>>()
     };
     let mut all = bars(masses, false, 0.0);
-    // The bars are shifted sideways, so that they do not cover those of the other state.
+    // The bars are shifted sideways, so that they do not cover the bars of the other state.
     all.extend(bars(partner, true, 0.15));
     let crosses = if all.iter().any(|bar| bar.crossed) { "; crosses: the parity partner" } else { "" };
     let figure = FittedFigure {
@@ -180,7 +180,7 @@ pub fn alternating_figure(
     ))
 }
 
-/// Draws m(t) of the axial current, with the fitted constant in its window.
+/// Draws the PCAC quark mass m(t), with the fitted constant in its window.
 pub fn pcac_figure(
     name: &str,
     masses: &[Option<JackknifeEstimate>],
@@ -223,7 +223,7 @@ pub fn flow_figure(
     figure.drawn(format!("t² ⟨E⟩ of the clover-leaf field strength along the gradient flow; {errors}."))
 }
 
-/// Draws condensates as a function of the quark mass.
+/// Draws chiral condensates as a function of the quark mass. `errors` describes the errors in the caption.
 pub fn condensate_figure(points: &[(f64, Option<JackknifeEstimate>)], errors: &str) -> Result<Figure, ReportError> {
     let bars: Vec<ErrorBar> = points.iter().filter_map(|(m, trace)| ErrorBar::of(*m, *trace)).collect();
     let figure = FittedFigure {

@@ -165,7 +165,7 @@ impl Benchmark {
 }
 
 impl ScalingSection {
-    /// Adds the run of a benchmark to the section.
+    /// Adds the results of a benchmark to the section.
     pub fn add_benchmark(&mut self, benchmark: Benchmark) -> Result<(), String> {
         if benchmark.rows.is_empty() {
             return Err("is a benchmark without rows that can be shown".into());
@@ -238,7 +238,7 @@ impl ScalingSection {
                     let curve = setups.entry(benchmark.setup.clone()).or_default();
                     let known = curve.entry(benchmark.processes).or_insert(row.microseconds);
                     if *known != row.microseconds {
-                        // Each row is noted for strong and for weak scaling, but a repetition counts once.
+                        // Each row is used twice, for strong and for weak scaling, but a repeated row counts once.
                         again += usize::from(kind == "strong");
                         *known = known.min(row.microseconds);
                     }

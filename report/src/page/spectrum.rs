@@ -87,7 +87,7 @@ impl SpectrumReport {
         if self.half {
             notes.push(format!("The last line of {LINES} is incomplete and was skipped."));
         }
-        // The number of bins counts full bins only; configurations that do not fill a bin are left out.
+        // `bins` counts full bins only, because configurations that do not fill a bin are left out.
         match (self.choice.bins(self.configurations), self.choice.bin) {
             (1, 1) => notes.push("Errors cannot be estimated from one configuration.".into()),
             (1, _) => notes.push("Errors cannot be estimated from one bin of configurations.".into()),
@@ -100,7 +100,7 @@ impl SpectrumReport {
         notes.extend(streams_sentence(&self.choice.streams).map(|streams| format!("{streams}.")));
         notes
     }
-    /// Returns the JSON record of the report; `path` is that of the page.
+    /// Returns the JSON record of the report; `path` is the path of the page.
     pub fn record(&self, folder: &Path, path: &Path) -> SpectrumReportRecord {
         let all = |list: &[Option<JackknifeEstimate>]| {
             list.iter().map(|e| e.map(|e| MeanOfTime { value: e.value, error: e.error })).collect()

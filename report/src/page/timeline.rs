@@ -31,7 +31,7 @@ pub struct TimelineSection {
 }
 
 impl TimelineSection {
-    /// Whether a JSON object is a trace in Chrome's format.
+    /// Returns whether a JSON object is a trace in Chrome's format.
     pub fn is_one(object: &Value) -> bool {
         object["traceEvents"].is_array()
     }

@@ -124,7 +124,8 @@ impl TraceSection {
     }
 }
 
-/// Appends a table of means over configurations to a page. `taus` are autocorrelation times; it may be empty.
+/// Appends a table of means over configurations to a page. `taus` has the autocorrelation time of each trace; if it is empty, the table has
+/// no such column.
 pub fn table(html: &mut String, found: &[TraceAnalysis], taus: &[Option<f64>]) {
     *html += "<div class=\"wide\">\n<table>\n<thead><tr><th>m</th><th>Γ</th><th>Re tr Γ M⁻¹ / V</th><th>Im tr Γ M⁻¹ / V</th>\
               <th>χ</th>";

@@ -35,8 +35,8 @@ pub struct LinePlot {
     /// Names of the horizontal, the left and the right axis. The right axis is drawn only if a curve has the style
     /// [`CurveStyle::DashedRight`].
     pub axes: [String; 3],
-    /// Whether the horizontal axis is logarithmic with doublings, and whether the left axis is logarithmic with powers of ten. Numbers at
-    /// or below 0 are left out on such axes.
+    /// Whether the horizontal axis is logarithmic with a tick for each doubling, and whether the left axis is logarithmic with a tick for
+    /// each power of ten. Numbers at or below 0 are left out on logarithmic axes.
     pub logarithmic: [bool; 2],
     /// Curves of the plot.
     pub curves: Vec<PlottedCurve>,
@@ -112,7 +112,7 @@ fn draw(area: &Area, plot: &LinePlot, curves: &[DrawnCurve]) -> Result<(), DrawE
     mesh.x_desc(plot.axes[0].as_str()).y_desc(plot.axes[1].as_str());
     let (of_x, of_y) = (|x: &f64| doublings(*x), |y: &f64| powers(*y));
     if horizontal {
-        // One tick is drawn for each doubling, or for every second one if there are many.
+        // Every doubling has a tick, or every second one if there are many.
         mesh.x_labels(doubled).x_label_formatter(&of_x);
     }
     if vertical {

@@ -19,7 +19,7 @@ use plotters::coord::Shift;
 use plotters::drawing::DrawingAreaErrorKind;
 use plotters::prelude::*;
 
-/// Reason why a picture cannot be drawn, as a text of the drawing library.
+/// Reason why a picture cannot be drawn, in the words of the drawing library.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DrawError(String);

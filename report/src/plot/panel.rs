@@ -95,7 +95,7 @@ pub struct Layer {
     pub shape: LayerShape,
 }
 
-/// A picture for a page, which consists of layers.
+/// Picture for a page, drawn from layers.
 pub struct Panel {
     /// Description of the picture for readers who cannot see it.
     pub about: String,
@@ -308,7 +308,7 @@ fn label(range: &Range<f64>, ticks: usize, counts: bool) -> impl Fn(&f64) -> Str
     let of = if short { step / 10f64.powf(largest.log10().floor()) } else { step };
     let digits = (-of.log10()).ceil().clamp(0.0, 12.0) as usize;
     move |x| {
-        // Ticks are sums of steps, so small deviations from zero are rounding errors.
+        // Ticks are sums of steps, so a small deviation from zero is a rounding error.
         let x = if x.abs() < 1e-6 * step { 0.0 } else { *x };
         match (counts, short) {
             (true, _) if (x - x.round()).abs() > 1e-6 || x < 0.0 => String::new(),

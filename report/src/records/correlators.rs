@@ -46,11 +46,11 @@ pub struct Correlators {
 }
 
 impl Correlators {
-    /// Returns the real part of the mean of the named correlators at rest, or `None` if one is missing.
+    /// Returns the real part of the mean of the correlators `names` at zero momentum, by time; `None` if one of them is missing.
     pub fn mean(&self, names: &[impl AsRef<str>]) -> Option<Vec<f64>> {
         self.mean_at(names, &[[0; 3]])
     }
-    /// Returns the real part of the mean of the named correlators over these momenta, or `None` if one is missing.
+    /// Returns the real part of the mean of the correlators `names` over the momenta `momenta`, by time; `None` if one of them is missing.
     pub fn mean_at(&self, names: &[impl AsRef<str>], momenta: &[[i32; 3]]) -> Option<Vec<f64>> {
         let find = |name: &str, momentum| self.all.iter().find(|c| c.name == name && c.momentum == momentum);
         let wanted = names.iter().flat_map(|name| momenta.iter().map(|momentum| find(name.as_ref(), *momentum)));
@@ -58,7 +58,7 @@ impl Correlators {
         let mean = |t: usize| all.iter().map(|c| c.values[t].re).sum::<f64>() / all.len() as f64;
         Some((0..all.first()?.values.len()).map(mean).collect())
     }
-    /// Whether both configurations have the same correlators, at equally many times, on equal lattices.
+    /// Returns whether the correlators of two configurations have the same names and momenta, the same number of times, and equal lattices.
     pub fn is_like(&self, other: &Self) -> bool {
         self.lattice == other.lattice && self.kinds().eq(other.kinds())
     }
@@ -123,32 +123,33 @@ impl Correlators {
 /// A sentence that names a missing value.
 pub fn correlator_line(value: &Value) -> Result<CorrelatorLine, String> {
     if schema(value) != Some(CorrelatorLine::SCHEMA) {
-        return Err(format!("the schema is not {}", CorrelatorLine::SCHEMA));
+        let found = schema(value).unwrap_or("missing");
+        return Err(format!("the schema is {found}, not {}", CorrelatorLine::SCHEMA));
     }
     read_record(value)
 }
 
-/// All lines of folders of `ferrite spectrum`, over which means are taken.
+/// Correlators of all configurations in folders of `ferrite spectrum`, over which means are taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CorrelatorRecord {
-    /// First line, which has operator, links and sources.
+    /// First line that was read.
     pub first: CorrelatorLine,
     /// Correlators of all configurations, stream by stream; within a stream, in order of the trajectory number.
     pub all: Vec<Correlators>,
     /// Streams to which the configurations belong.
     pub streams: Vec<Stream>,
-    /// Whether a last line was left out because it is incomplete.
+    /// Whether the last line of a file was left out because it is incomplete.
     pub half: bool,
-    /// Number of configurations in a bin of the last run, which records it at its end; 1 if none was recorded.
+    /// Number of configurations in a bin, as recorded at the end of the last run; 1 if it is not recorded.
     pub bin: usize,
 }
 
 impl CorrelatorRecord {
-    /// Whether a folder belongs to `ferrite spectrum`.
+    /// Returns whether a folder belongs to `ferrite spectrum`.
     pub fn is_in(folder: &Path) -> bool {
         folder.join(LINES).is_file()
     }
-    /// Whether a line belongs to `ferrite spectrum`.
+    /// Returns whether a line belongs to `ferrite spectrum`.
     pub fn is_one(line: &Value) -> bool {
         schema(line) == Some(CorrelatorLine::SCHEMA)
     }
@@ -193,8 +194,8 @@ impl CorrelatorRecord {
         let (order, streams) = ensemble.streams();
         Ok(CorrelatorRecord { first, all: in_order(all, &order), streams, half: !lines.half.is_empty(), bin })
     }
-    /// Returns the momenta that are equivalent to `momentum` for these correlators, including `momentum`: its images under reflections
-    /// and rotations of the lattice that do not change the correlators. Empty if the correlators are missing at this momentum.
+    /// Returns the momenta that are equivalent to `momentum` for the correlators `names`: its images under reflections and rotations of the
+    /// lattice that do not change the correlators, and `momentum` itself. Returns no momenta if the correlators are missing at `momentum`.
     pub fn equivalent_momenta(&self, names: &[String], momentum: [i32; 3]) -> Vec<[i32; 3]> {
         let first = &self.all[0];
         let is_there = |momentum: [i32; 3]| {
@@ -203,8 +204,8 @@ impl CorrelatorRecord {
         if !is_there(momentum) {
             return Vec::new();
         }
-        // No other momentum is equivalent if quarks have twisted boundary conditions in space, or in three-point functions, which also
-        // have a momentum at the sink.
+        // With quarks of twisted boundary conditions in space, no other momentum is equivalent. The same holds for three-point functions,
+        // which also have a momentum at the sink.
         if has_spatial_twist(&self.first.input) || names.iter().any(|name| name.contains(':')) {
             return vec![momentum];
         }
@@ -262,13 +263,13 @@ const HADRONS: [(&str, &[&str], CorrelatorShape); 4] = [
 /// doublet. ψ̄ γ_k ψ is a mixture of vector and axial vector that depends on the twist, and has no name.
 const CHARGED: [(&str, &[&str], CorrelatorShape); 1] = [("charged pion", &["g5"], CorrelatorShape::Cosh)];
 
-/// Returns the hadrons that are shown for these correlators, in the order of the table.
+/// Returns the hadrons whose correlators exist, in the order in which tables show them.
 pub fn hadrons(found: &Correlators) -> Vec<HadronChannel> {
     let known = if found.antiquark.is_some() { &CHARGED[..] } else { &HADRONS[..] };
     let at_rest = || found.all.iter().filter(|c| c.momentum == [0; 3]).map(|c| c.name.as_str());
     let mut channels = Vec::new();
     for (hadron, parts, shape) in known {
-        // The quarks of `light-strange.g5` are `light-strange.`; they are empty if there is a single quark.
+        // The names of the quarks precede the name of the correlator: `light-strange.` in `light-strange.g5`. A single quark has no name.
         let quarks = at_rest().filter_map(|name| name.strip_suffix(parts[0]));
         for quarks in quarks.filter(|quarks| quarks.is_empty() || quarks.ends_with('.')) {
             let parts: Vec<String> = parts.iter().map(|part| format!("{quarks}{part}")).collect();
@@ -302,12 +303,14 @@ fn named_by(found: &Correlators, is_one: impl Fn(&str) -> bool) -> Vec<HadronCha
     all.map(|c| channel(&c.name)).collect()
 }
 
-/// Returns the correlators at rest in which a state alternates in sign, as in those of most staggered hadrons.
+/// Returns the correlators at zero momentum in which a state alternates in sign from one time to the next, as in those of most staggered
+/// hadrons.
 pub fn alternating(found: &Correlators) -> Vec<HadronChannel> {
     named_by(found, |own| ALTERNATING.contains(&own) || by_taste(own) == Some(false))
 }
 
-/// Returns the correlators at rest of staggered pions by taste that do not alternate, except for that of [`hadrons`].
+/// Returns the correlators at zero momentum of staggered pions by taste in which no state visibly alternates in sign. Leaves out the pion
+/// `g5-g5`, which [`hadrons`] returns.
 pub fn plain_tastes(found: &Correlators) -> Vec<HadronChannel> {
     named_by(found, |own| PLAIN_TASTES.contains(&own) || by_taste(own) == Some(true) && own != "g5-g5")
 }
@@ -321,7 +324,7 @@ pub struct PcacChannel {
     pub parts: [String; 2],
 }
 
-/// Returns the channels for which both correlators exist.
+/// Returns the quark masses for which both correlators exist.
 pub fn pcac_channels(found: &Correlators) -> Vec<PcacChannel> {
     let at_rest = || found.all.iter().filter(|c| c.momentum == [0; 3]).map(|c| c.name.as_str());
     let one = |axial: &str| {
@@ -334,7 +337,8 @@ pub fn pcac_channels(found: &Correlators) -> Vec<PcacChannel> {
     at_rest().filter_map(one).collect()
 }
 
-/// Returns the effective masses in the first half of the extent; the correlator of a nucleon falls for less than half of it.
+/// Returns the effective masses at the times 0 to T/2 − 1. A nucleon is not symmetric in time: its correlator falls for less than half of
+/// T.
 pub fn masses_of_first_half(correlator: &[f64], shape: CorrelatorShape) -> Vec<Option<f64>> {
     let mut all = effective_masses(correlator, shape);
     all.truncate(correlator.len() / 2);

@@ -38,7 +38,7 @@ pub struct RecordLine {
     pub value: Value,
 }
 
-/// A configuration with a result, as identified by its line.
+/// Configuration with a result, described by the line of the result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     /// Position of the line of the result.
@@ -49,7 +49,7 @@ pub struct Member {
     pub content: Option<ContentRecord>,
     /// Keys of the input on which the result depends, as typed; `null` if the line does not have them.
     pub input: Value,
-    /// Keys of the result that are compared instead, if one of two lines has no input.
+    /// Keys of the result that are compared in place of `input` if one of two lines has no input.
     pub about: Value,
 }
 
@@ -77,7 +77,7 @@ pub struct Ensemble {
     by_content: HashMap<(String, u64, String), usize>,
 }
 
-/// A stream: configurations of one chain.
+/// Stream: the configurations of one Markov chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream {
     /// Files of the chain, with `*` in place of the trajectory number.
@@ -124,11 +124,11 @@ impl Ensemble {
     pub fn len(&self) -> usize {
         self.members.len()
     }
-    /// Whether the ensemble has no configurations.
+    /// Returns whether the ensemble has no configurations.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
-    /// Returns the order of the configurations, and their streams. The order lists indices of configurations as they were added, stream
+    /// Returns the order of the configurations, and their streams. The order lists the indices at which configurations were added: stream
     /// by stream, and within a stream by trajectory number.
     pub fn streams(&self) -> (Vec<usize>, Vec<Stream>) {
         let names: Vec<&str> = self.members.iter().map(|member| member.name.as_str()).collect();
@@ -231,10 +231,10 @@ fn natural(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Returns the order of configurations with these names, and their streams. The order lists indices of names stream by stream, and within
-/// a stream by trajectory number.
+/// Returns the order of configurations with the file names `names`, and their streams. The order lists indices of names: stream by stream,
+/// and within a stream by trajectory number.
 pub fn streams_of(names: &[&str]) -> (Vec<usize>, Vec<Stream>) {
-    // The common folder is removed, because numbers in its name do not distinguish chains.
+    // The common folder is removed from the names, because numbers in the name of the folder do not distinguish chains.
     let folder = common_folder(names);
     let names: Vec<&str> = names.iter().map(|name| &name[folder.len()..]).collect();
     let mut chains: Vec<(String, Vec<(u128, usize)>)> = Vec::new();
@@ -279,8 +279,8 @@ pub fn in_order<T>(all: Vec<T>, order: &[usize]) -> Vec<T> {
     order.iter().filter_map(|place| all[*place].take()).collect()
 }
 
-/// Describes streams: `2 streams: a.*.ildg (20 configurations), b.*.ildg (10 configurations)`. The folders with which all names begin are
-/// left out. Returns `None` for a single stream.
+/// Describes streams, without the folders that all their names have in common: `2 streams: a.*.ildg (20 configurations), b.*.ildg (10
+/// configurations)`. Returns `None` for a single stream.
 pub fn streams_sentence(streams: &[Stream]) -> Option<String> {
     if streams.len() < 2 {
         return None;

@@ -111,7 +111,7 @@ fn resolve(solve: &mut Map<String, Value>) {
     }
 }
 
-/// Whether the quarks of an input have twisted boundary conditions in space, so that momenta of opposite sign differ.
+/// Returns whether the quarks of an input have twisted boundary conditions in space. Momenta of opposite sign then differ.
 pub fn has_spatial_twist(input: &Value) -> bool {
     let Some(mut input) = resolved(input) else { return false };
     input.solves().any(|solve| match solve.get("theta") {

@@ -12,7 +12,7 @@ pub const MEASUREMENT_LINE: &str = "ferrite.measurement";
 /// Schema of the result that `ferrite measure` prints, without its version.
 pub const PRINTED_MEASUREMENT: &str = "ferrite.measure";
 
-/// Names of the observables that are measured on the links without flow.
+/// Names of the eight observables that are measured on the links before any flow.
 pub const NUMBERS: [&str; 8] = [
     "plaquette",
     "spatial plaquette",
@@ -109,7 +109,7 @@ pub(super) fn lines_in<L: DeserializeOwned>(
 }
 
 impl MeasurementRecord {
-    /// Whether a JSON object belongs to `ferrite measure`.
+    /// Returns whether a JSON object belongs to `ferrite measure`.
     pub fn is_one(object: &Value) -> bool {
         [MEASUREMENT_LINE, PRINTED_MEASUREMENT].contains(&kind(object))
     }

@@ -49,8 +49,8 @@ pub struct RecordLines {
     pub half: Vec<PathBuf>,
 }
 
-/// Reads the lines of JSON in files; a file may also hold a single object over several lines. For a folder of `ferrite spectrum`, its
-/// [lines](correlators::LINES) are read.
+/// Reads the lines of JSON in files. A file may also hold a single object over several lines. Of a folder of `ferrite spectrum`, the file
+/// [`LINES`](correlators::LINES) is read.
 ///
 /// # Errors
 /// A [`ReportError`] if a file cannot be read, or if a line is not JSON.
@@ -115,8 +115,8 @@ pub enum LastLine {
     Torn,
 }
 
-/// Returns the bytes of a file of lines of JSON without an incomplete last line, and the state of that line. A last line without a
-/// newline is complete if it can be parsed, because no proper part of a JSON object is an object.
+/// Returns the bytes of a file of lines of JSON up to its last complete line, and the state of the last line. A last line without a newline
+/// is complete if it can be parsed, because no proper part of a JSON object is an object.
 pub fn whole_lines(bytes: &[u8]) -> (&[u8], LastLine) {
     let (ended, rest) = bytes.split_at(end_of_lines(bytes));
     if rest.is_empty() {
@@ -128,7 +128,7 @@ pub fn whole_lines(bytes: &[u8]) -> (&[u8], LastLine) {
     }
 }
 
-/// Returns the position after the last newline, or 0.
+/// Returns the position after the last newline; 0 if there is no newline.
 pub fn end_of_lines(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }

@@ -68,7 +68,7 @@ fn each<T>(list: &[T], of: impl Fn(&T) -> Option<String>) -> Option<String> {
 /// Names of Wilson-like operators, whose rational functions are of M̂†M̂.
 const WILSON_LIKE: [&str; 6] = ["wilson", "clover", "exp-clover", "twisted", "twisted-clover", "twisted-exp-clover"];
 
-/// Whether the part `part` of the fermion action belongs to Wilson-like quarks. Names of parts begin with those of quarks.
+/// Returns whether the part `part` of the fermion action belongs to Wilson-like quarks. Names of parts begin with those of quarks.
 pub fn is_wilson_like(settings: &RunSettings, part: &str) -> bool {
     let of_part = settings.quarks.iter().filter(|one| !one.name.is_empty() && part.starts_with(&one.name));
     of_part.into_iter().any(|one| WILSON_LIKE.contains(&one.operator.as_str()))
@@ -183,7 +183,7 @@ const KEYS: &[(&str, Effect, &[&str])] = {
     &[
         ("thermalise", Chain, &["/thermalise"]),
         ("gauge.beta", Sampled, &["/gauge/beta"]),
-        // `gauge.xi` comes before the other keys of the coefficients, so that it is named if the anisotropy differs although no key does.
+        // `gauge.xi` precedes the other keys of the coefficients, so that it is reported if the anisotropy differs although no key does.
         ("gauge.xi", Sampled, COEFFICIENTS),
         ("gauge.action", Sampled, COEFFICIENTS),
         ("gauge.u0", Sampled, COEFFICIENTS),
@@ -255,7 +255,7 @@ const KEYS: &[(&str, Effect, &[&str])] = {
     ]
 };
 
-/// Whether a key of an input affects the chain. `*` must replace the number of its table.
+/// Returns whether a key of an input affects the chain. `pattern` is the key with `*` in place of the number of a table.
 pub fn has_effect(pattern: &str) -> bool {
     KEYS.iter().any(|(key, ..)| *key == pattern)
 }
@@ -263,7 +263,7 @@ pub fn has_effect(pattern: &str) -> bool {
 /// A changed value of a key, with its effect on the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Key, including the number of its table.
+    /// Key of the input, including the number of its table.
     pub key: String,
     /// Previous value of the key; `None` if it was not given.
     pub old: Option<String>,
@@ -274,7 +274,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Formats the change for an error message, after "made with": `gauge.beta = 5.6, the input says 5.7`.
+    /// Formats the change for an error message, after "made with": `gauge.beta = 5.6, but the input has 5.7`.
     pub fn refused(&self) -> String {
         let key = &self.key;
         match (&self.old, &self.new) {
@@ -325,8 +325,8 @@ struct StartInput {
 }
 
 /// Returns the keys whose effect on the chain has changed, each with both values, in the order of an input. A setting may differ although
-/// no key does, for example if an older version did not record the keys. In this case, a key that may have caused the difference is
-/// returned with the values of the setting.
+/// no key does, for example if an older version did not record the keys. Then the key that may have caused the difference is returned, with
+/// the values of the setting.
 pub fn differences(old: &Value, new: &Value) -> Vec<Change> {
     if !(old.is_object() && new.is_object()) {
         return Vec::new();
@@ -384,7 +384,7 @@ pub fn differences(old: &Value, new: &Value) -> Vec<Change> {
         }
     }
     // The remaining settings differ although no key does: an older version did not record the keys, or another version computes other
-    // numbers from them. If several keys may be the cause, the one that affects the fewest settings is named.
+    // numbers from them. If several keys may be the cause, the key that affects the fewest settings is reported.
     let mut by_numbers: Vec<(usize, usize, String)> = Vec::new();
     let all_rows: Vec<_> = rows().collect();
     for (row, (_, _, at)) in all_rows.iter().enumerate() {

@@ -18,8 +18,8 @@ struct SampledSettings {
     quarks: Option<Vec<Map<String, Value>>>,
 }
 
-/// Returns the first setting in which two starts of a run differ and on which the distribution of links depends: lattice, gauge action,
-/// or quarks. A setting that one of them does not have is not compared.
+/// Returns the first difference between the settings of two starts of a run, among those on which the distribution of links depends:
+/// lattice, gauge action and quarks. A setting that one of the starts does not have is not compared.
 pub fn sampled_difference(old: &Value, new: &Value) -> Option<Difference> {
     let [old, new]: [SampledSettings; 2] = [old, new].map(read_leniently);
     let known = |key: String, first: &Value, second: &Value| {

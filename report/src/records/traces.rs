@@ -64,7 +64,7 @@ pub struct TraceHistory {
 const ABOUT: [&str; 9] = ["operator", "mass", "clover", "mu", "xi", "nu", "theta", "stout", "bc_time"];
 
 impl TraceHistory {
-    /// Whether a JSON object belongs to `ferrite trace`.
+    /// Returns whether a JSON object belongs to `ferrite trace`.
     pub fn is_one(object: &Value) -> bool {
         [TRACE_LINE, PRINTED_TRACE].contains(&kind(object))
     }
@@ -77,7 +77,8 @@ impl TraceHistory {
         for RecordLine { place, value } in lines {
             let at = |why: String| format!("{place}: {why}");
             let lines: Vec<TraceLine> = lines_in(value, TRACE_LINE, PRINTED_TRACE, "trace").map_err(at)?;
-            // Coefficients that contain a tadpole factor may differ between configurations of one command, so they are not compared.
+            // Coefficients that depend on a measured tadpole factor may differ between configurations of one command, so they are not
+            // compared.
             let about: Value = lines.first().map_or(Value::Null, |line| {
                 let mut keys = object(&line.system.operator);
                 keys.retain(|key, _| ABOUT.contains(&key.as_str()));

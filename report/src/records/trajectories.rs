@@ -30,7 +30,8 @@ pub struct RunHistory {
 /// Key of the checksum of a line, which is its last key.
 const SEAL: &str = "crc32";
 
-/// Returns a line with its checksum as the last key, such as `"crc32":"0123abcd"`, computed from all text before it.
+/// Returns the text of a line with the checksum as its last key, such as `"crc32":"0123abcd"`. The checksum is computed from all text
+/// before this key.
 pub fn sealed(line: &Value) -> String {
     let mut text = line.to_string();
     // Removes the closing brace; the object has at least one key, so a comma follows.
@@ -98,7 +99,8 @@ pub fn parse(mut lines: impl BufRead, what: &str) -> Result<RunHistory, ReportEr
         };
         match serde_json::from_slice::<Value>(line) {
             Ok(value) => is_sealed(line, &value).and_then(|()| run.add(&value)).map_err(broken)?,
-            // A line is written together with its newline, so a last line without one is still being written, or the machine stopped.
+            // Each line is written together with its newline. A last line without a newline is therefore still being written, or the
+            // machine stopped while it was written.
             Err(_) if !ended => run.half = true,
             Err(why) => {
                 let column = why.column();
@@ -156,7 +158,7 @@ impl RunHistory {
         }
         Ok(())
     }
-    /// Returns the settings of the last start. Settings that its line does not have are empty.
+    /// Returns the settings of the last start of the program. Settings that the line of this start does not have are empty.
     pub fn settings(&self) -> RunSettings {
         self.starts.last().map(|(_, settings)| read_leniently(settings)).unwrap_or_default()
     }

@@ -11,7 +11,7 @@ use crate::params::SolverParams;
 use crate::traits::{ConvertFrom, LinearOperator, VectorSpace};
 use std::cell::RefCell;
 
-/// Inverter that runs another one in a sloppy space, with reliable updates; [`mixed_precision`] creates it.
+/// Inverter that runs another inverter in a sloppy space, with reliable updates; [`mixed_precision`] creates it.
 pub struct MixedPrecision<'a, S, I> {
     space: &'a S,
     operator: &'a dyn LinearOperator<S>,
@@ -49,16 +49,17 @@ where
     }
 }
 
-/// Inverter that solves for one correction after another; [`defect_correcting`] creates it.
+/// Inverter that runs defect correction: it solves for one correction after another. [`defect_correcting`] creates it.
 pub struct DefectCorrecting<P: VectorSpace, S: VectorSpace, I> {
     params: DefectParams,
     inner: I,
     workspace: Option<DefectWorkspace<P, S>>,
 }
 
-/// Creates an inverter by [`defect_correction`]; `inner` solves A e = r on the sloppy space of the system. The tolerance and
-/// the maximum number of iterations are those passed to [`invert`](Inverter::invert), not those of `params`. `inner` gets all
-/// other parameters of the call. The observer receives the corrections, and the iterations of `inner` with a running number.
+/// Creates an inverter that runs [`defect_correction`]; `inner` solves A e = r on the sloppy space of the system. The
+/// tolerance and the maximum number of iterations are those passed to [`invert`](Inverter::invert), not those of
+/// `params`. `inner` gets all other parameters of the call. The observer receives the corrections, and the iterations
+/// of `inner` with a running number.
 ///
 /// Each correction is a separate solve, so the setup of `inner` is repeated for the remaining residual.
 pub fn defect_correcting<P: VectorSpace, S: VectorSpace, I>(

@@ -9,7 +9,7 @@ use crate::params::SolverParams;
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
-/// Inverter that begins with the solution in the space of eigenvectors; [`deflated`] creates it.
+/// Inverter whose initial guess solves the system in a space of eigenvectors; [`deflated`] creates it.
 pub struct Deflated<V, I> {
     vectors: Vec<V>,
     eigenvalues: Vec<f64>,

@@ -88,14 +88,14 @@ krylov!(
     |solver, dependent| BlockCgParams { solver, dependent }
 );
 
-/// Inverter that runs [`idr`](crate::idr()); [`idr()`] creates it.
+/// Inverter that runs IDR(s), the solver [`crate::idr()`]. The function [`idr()`] of this module creates it.
 pub struct Idr<P: VectorSpace, S: VectorSpace, F> {
     workspace: LazyWorkspace<IdrWorkspace<P, S>>,
     shadow: F,
 }
 
-/// Creates an inverter that runs [`idr`](crate::idr()) and owns its memory. `shadow` makes the s shadow vectors of
-/// [`IdrWorkspace::new`] in the sloppy space.
+/// Creates an inverter that runs IDR(s), the solver [`crate::idr()`], and owns its memory. `shadow` returns the s
+/// shadow vectors of [`IdrWorkspace::new`] in the sloppy space.
 pub fn idr<P: VectorSpace, S: VectorSpace, F: Fn(&S) -> Result<Vec<S::Vector>, S::Error>>(shadow: F) -> Idr<P, S, F> {
     Idr { workspace: LazyWorkspace(None), shadow }
 }
@@ -120,14 +120,15 @@ where
     }
 }
 
-/// Inverter that runs [`gcr`](crate::gcr); [`gcr`] creates it.
+/// Inverter that runs GCR, the solver [`crate::gcr()`]. The function [`gcr()`] of this module creates it.
 pub struct Gcr<P: VectorSpace, S: VectorSpace, K> {
     workspace: LazyWorkspace<GcrWorkspace<P, S>>,
     k_max: usize,
     preconditioner: K,
 }
 
-/// Creates an inverter that runs [`gcr`](crate::gcr) with restarts after `k_max` directions, and owns its memory.
+/// Creates an inverter that runs GCR, the solver [`crate::gcr()`], with restarts after `k_max` directions, and owns its
+/// memory.
 pub fn gcr<P: VectorSpace, S: VectorSpace, K: Preconditioner<S>>(k_max: usize, preconditioner: K) -> Gcr<P, S, K> {
     Gcr { workspace: LazyWorkspace(None), k_max, preconditioner }
 }

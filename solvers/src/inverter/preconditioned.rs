@@ -13,14 +13,14 @@ use crate::preconditioner::{Preconditioner, Work};
 use crate::traits::{LinearOperator, VectorSpace};
 use std::cell::RefCell;
 
-/// Inverter that solves a system with an operator on both sides; [`preconditioned`] creates it.
+/// Inverter that solves a system with an operator L on both sides, L A L†; [`preconditioned`] creates it.
 pub struct Preconditioned<L, I> {
     left: L,
     inner: I,
 }
 
-/// Creates an inverter that solves L A L† y = L r by `inner` and adds L† y to x. The product is Hermitian and positive if A
-/// is, so that `inner` may be CG. The closer L†L is to A⁻¹, the fewer iterations it takes.
+/// Creates an inverter that solves L A L† y = L r by `inner` and adds L† y to x. The product L A L† is Hermitian and
+/// positive if A is, so that `inner` may be CG. The closer L†L is to A⁻¹, the fewer iterations `inner` takes.
 ///
 /// The solve is in the precise space of the system; within [`defect_correcting`](super::defect_correcting), this is the
 /// sloppy space of the outer system. The residuals of `inner` are those of L A L†. The tolerance refers to A: if `inner` has

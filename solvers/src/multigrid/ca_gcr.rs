@@ -24,13 +24,13 @@ const LARGEST: f64 = 100.0;
 /// Parameters of [`CaGcr`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CaGcrParams {
-    /// Number s of applications in a cycle, at least 1. The solver needs s + 1 blocks of memory. Values above 8 to 12 are
-    /// seldom faster, because the powers of A become parallel.
+    /// Number s of applications in a cycle, at least 1. The solver needs s + 1 blocks of memory. Values above 8 to 12
+    /// are seldom faster, because the vectors of the basis become almost parallel.
     pub basis: usize,
     /// Maximum number of cycles, at least 1.
     pub max_cycles: usize,
-    /// Tolerance ε: a right-hand side is finished when ‖ρ_j‖ ≤ ε ‖r_j‖ after a cycle; between 0 and 1. With a single cycle it
-    /// has no effect.
+    /// Tolerance ε between 0 and 1: a right-hand side is finished when ‖ρ_j‖ ≤ ε ‖r_j‖ after a cycle. With a single
+    /// cycle, the tolerance has no effect.
     pub tol: f64,
 }
 
@@ -120,7 +120,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> CaGcr<'a, S, A> {
         Ok(Self { space, operator, params, memory: RefCell::new(memory), counters: Counters::default() })
     }
 
-    /// Returns the work done so far. An iteration of the report is an application.
+    /// Returns the work done so far. The iterations of the report are applications of the operator.
     pub fn report(&self) -> LevelReport {
         self.counters.get()
     }

@@ -24,11 +24,11 @@ pub(super) struct Coefficients {
     gamma2: Vec<f64>,
     /// χ_l in the solution; −β_{i,k} during a step.
     chi: Vec<Complex64>,
-    /// Products (q_i, w), and (ρ, w) as the last.
+    /// Inner products (q_i, w) for all previous directions i, followed by (ρ, w).
     pub dots: Vec<Complex64>,
     /// ‖w‖².
     pub norm2: Vec<f64>,
-    /// Measured value of ‖q_k‖² or ‖ρ‖².
+    /// Values of ‖q_k‖² or ‖ρ‖² that were measured and not computed as differences.
     pub measured: Vec<f64>,
     /// (q_k, ρ).
     q_rho: Vec<Complex64>,
@@ -99,13 +99,13 @@ impl Coefficients {
         }
     }
 
-    /// Returns ‖ρ_j‖.
+    /// Returns the norm ‖ρ_j‖ for every right-hand side j.
     pub fn norms(&mut self) -> &[f64] {
         self.norms.iter_mut().zip(&self.rho2).for_each(|(norm, rho2)| *norm = rho2.sqrt());
         &self.norms[..self.n]
     }
 
-    /// Whether every right-hand side is finished.
+    /// Returns whether every right-hand side is finished.
     pub fn finished(&self) -> bool {
         !self.active[..self.n].contains(&true)
     }
@@ -115,8 +115,8 @@ impl Coefficients {
         k * self.steps * self.n
     }
 
-    /// Computes β_{i,k}, γ_k² and (q_k, ρ) from the sums. A right-hand side whose sums are not finite is finished and marked
-    /// as `unusable`. Returns whether there is one.
+    /// Computes β_{i,k}, γ_k² and (q_k, ρ) from the sums. A right-hand side whose sums are not finite is finished and
+    /// marked as `unusable`. Returns whether such a right-hand side exists.
     pub fn project(&mut self, k: usize) -> bool {
         let (n, row) = (self.n, self.row(k));
         for j in 0..n {
@@ -137,12 +137,12 @@ impl Coefficients {
         self.unusable[..n].contains(&true)
     }
 
-    /// Returns −β_{i,k} for all i < k.
+    /// Returns the coefficients −β_{i,k} for all i < k.
     pub fn minus_beta(&self, k: usize) -> &[Complex64] {
         &self.chi[..k * self.n]
     }
 
-    /// Whether γ_k² or ‖ρ‖² of some right-hand side has to be measured.
+    /// Returns whether γ_k² or ‖ρ‖² of some right-hand side has to be measured.
     pub fn cancelled(&self) -> bool {
         self.cancelled[..self.n].contains(&true)
     }
@@ -154,7 +154,7 @@ impl Coefficients {
         }
     }
 
-    /// Computes α_k = (q_k, ρ)/γ_k², and ‖ρ‖² after the step.
+    /// Computes α_k = (q_k, ρ)/γ_k², and ‖ρ‖² after the step along q_k.
     pub fn step(&mut self, k: usize) {
         for j in 0..self.n {
             let (at, gamma2) = (k * self.n + j, self.gamma2[k * self.n + j]);

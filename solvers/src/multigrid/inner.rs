@@ -15,7 +15,8 @@ use std::time::Instant;
 pub struct InnerGcrParams {
     /// Maximum number n of directions, at least 1. The solver needs 2 n + 1 blocks of memory.
     pub steps: usize,
-    /// Tolerance ε: a right-hand side is finished when ‖ρ_j‖ ≤ ε ‖r_j‖ by the recurrence; between 0 and 1.
+    /// Tolerance ε between 0 and 1: a right-hand side is finished when the residual of the recurrence satisfies ‖ρ_j‖ ≤
+    /// ε ‖r_j‖.
     pub tol: f64,
 }
 
@@ -36,7 +37,7 @@ impl Default for InnerGcrParams {
 /// α_k = (w, ρ_k)/γ_k², ρ_{k+1} = ρ_k − α_k q_k,
 ///
 /// and at the end z = Σ χ_l p_l with χ_l + Σ_{i>l} β_{l,i} χ_i = α_l. In exact arithmetic this is [`gcr`](crate::gcr())
-/// without restarts (Eisenstat, Elman and Schultz, SIAM J. Numer. Anal. 20 (1983) 345; paper 004, Algorithm 1).
+/// without restarts (Eisenstat, Elman and Schultz, SIAM J. Numer. Anal. 20 (1983) 345; Babich et al. 2011, Algorithm 1).
 ///
 /// # Savings
 /// * Applications: the first residual is r, and the last one is not checked. The outer solver checks its own.
@@ -109,7 +110,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized, K: Preconditioner<S>> In
         &self.preconditioner
     }
 
-    /// Returns the work done so far. An iteration of the report is a direction.
+    /// Returns the work done so far. The iterations of the report are directions.
     pub fn report(&self) -> LevelReport {
         self.counters.get()
     }
@@ -169,14 +170,14 @@ where
             work += self.preconditioner.apply(space, &images[k], norms, &mut directions[k])?;
             self.image(k, norms.is_empty(), &directions[k], images, numbers)?;
             work.reductions += 1;
-            // computes β, γ² and (q_k, ρ)
+            // Computes β, γ² and (q_k, ρ).
             let unusable = numbers.project(k);
             let (before, rest) = images.split_at_mut(k);
             let (rho, rest) = rest.split_at_mut(1);
             let (rho, w) = (&mut rho[0], &mut rest[0]);
             if unusable {
                 clear_rhs(space, &numbers.unusable, rho, w)?;
-                // For k = 0 the direction is kept, because it is the only one.
+                // If k = 0, the direction is kept although it is unusable, because it is the only one.
                 if k > 0 {
                     clear_rhs(space, &numbers.unusable, rho, &mut directions[k])?;
                 }
@@ -188,7 +189,7 @@ where
                 numbers.take_image(k);
                 work.reductions += 1;
             }
-            // computes α_k, and ‖ρ‖² after the step
+            // Computes α_k, and ‖ρ‖² after the step.
             numbers.step(k);
             if k + 1 == steps || numbers.finished() {
                 break;

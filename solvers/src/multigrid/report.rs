@@ -26,7 +26,7 @@ impl Counters {
     pub fn reset(&self) {
         self.0.take();
     }
-    /// Adds a call that began at `started` and ends now.
+    /// Adds a call that began at `started` and ends now to the counters.
     pub fn add(&self, started: Instant, iterations: usize) {
         let mut report = self.0.get();
         report.calls += 1;

@@ -130,7 +130,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         Ok(())
     }
 
-    /// Whether all shifts are finished for all right-hand sides.
+    /// Returns whether all shifts are finished for all right-hand sides.
     pub fn finished(&self) -> bool {
         !self.w.active.contains(&true)
     }
@@ -171,8 +171,8 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         Ok(())
     }
 
-    /// Takes one step of CG on the base system: computes α, r and ‖r_j‖². The late updates of the previous iteration overlap
-    /// with the reductions of the step.
+    /// Takes one step of CG on the base system: computes α, r and ‖r_j‖². The updates that the previous iteration left
+    /// for later overlap with the reductions of the step.
     pub fn base_step(&mut self) -> Result<(), S::Error> {
         let (n, space) = (self.w.active.len(), self.space);
         // With ρ = 0, right-hand sides that are not active keep x and r.
@@ -283,7 +283,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         }
     }
 
-    /// Makes the vector updates of all systems that move, except for the late updates.
+    /// Makes the vector updates of all systems that move, except for the updates that overlap with the next step.
     pub fn update(&mut self) -> Result<(), S::Error> {
         let n = self.w.active.len();
         let MultiShiftWorkspace { r, p, a, z, b, left, dots: right, .. } = &mut *self.w;

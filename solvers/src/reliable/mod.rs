@@ -1,4 +1,4 @@
-//! Reliable updates (paper 001, Algorithm 2): the bookkeeping shared by CG, BiCGstab and GCR.
+//! Reliable updates (Clark et al. 2009, Algorithm 2): the bookkeeping shared by CG, BiCGstab and GCR.
 //!
 //! The solution is x + x̂: x in the precise space, and x̂, the sum of the steps since the last update, in the sloppy
 //! one. An update adds x̂ to x, clears it and replaces the recurrence's residual by b − A x. A right-hand side requests one
@@ -61,7 +61,7 @@ pub(crate) trait ResidualCheck<Y: System> {
 /// Measure of convergence for a system that is solved on behalf of another one. Its own residual and right-hand side do not
 /// decide.
 pub(crate) struct Criterion<'a, Y: System> {
-    /// Norms to which tolerances refer; `None` for ‖b_j‖.
+    /// Norms to which tolerances refer; `None` if they refer to ‖b_j‖.
     pub reference: Option<&'a [f64]>,
     /// Norms to which checked residuals refer, in the caller's order, and the check itself.
     pub check: Option<(&'a [f64], &'a mut (dyn ResidualCheck<Y> + 'a))>,

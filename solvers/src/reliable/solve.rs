@@ -105,7 +105,8 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         let state = &mut *self.state;
         space.norm2(self.b.get(), &mut state.norm2)?;
         self.info.reductions += 1;
-        // A right-hand side of the solver itself comes from one that was checked.
+        // Only a right-hand side of the caller is checked. One that the solver made comes from a right-hand side that
+        // was checked.
         if let Rhs::Given(b, _) = &self.b {
             range::check(space, *b, &state.norm2, &mut state.residual)?;
         }
@@ -133,7 +134,7 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
             space.norm2(self.x, &mut state.norm2)?;
             self.info.reductions += 1;
             if state.norm2.iter().all(|v| *v == 0.0) {
-                // In the usual case x = 0, r = b saves an application.
+                // In the usual case x = 0, the residual is b, which saves an application.
                 space.copy(self.b.get(), &mut state.residual)?;
             } else {
                 self.true_residual()?;
@@ -211,19 +212,19 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         self.system.demote(&state.scale, &state.residual, to)
     }
 
-    /// Counts `times` applications of the sloppy operator.
+    /// Adds `times` applications of the sloppy operator to the counts of the solve.
     pub fn applied(&mut self, times: usize) {
         self.info.sloppy_applications += times;
         self.info.sloppy_rhs += times * self.state.active.len();
     }
 
-    /// Adds the work of a preconditioner for the right-hand sides in the batch.
+    /// Adds the work of a preconditioner for the right-hand sides in the batch to the counts of the solve.
     pub fn preconditioned(&mut self, work: Work) {
         self.info.preconditioner += work;
         self.preconditioner_flops += work.flops * self.state.active.len() as f64;
     }
 
-    /// Whether every right-hand side is finished.
+    /// Returns whether every right-hand side is finished.
     pub fn finished(&self) -> bool {
         !self.state.active.contains(&true)
     }
@@ -238,17 +239,17 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         self.state.rescaled[j]
     }
 
-    /// Whether right-hand side j has converged according to the recurrence.
+    /// Returns whether right-hand side j has converged according to the recurrence.
     pub fn seems_converged(&self, j: usize) -> bool {
         self.state.recurrence[j] <= self.state.recurrence_target(j)
     }
 
-    /// Whether the true residual of right-hand side j made progress at the last update.
+    /// Returns whether the true residual of right-hand side j made progress at the last update.
     pub fn progressed(&self, j: usize) -> bool {
         self.state.progress[j].progressed
     }
 
-    /// Whether the last update found a true residual of right-hand side j far above that of the recurrence.
+    /// Returns whether the last update found a true residual of right-hand side j far above that of the recurrence.
     pub fn inaccurate(&self, j: usize) -> bool {
         self.state.inaccurate[j]
     }
@@ -258,7 +259,8 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         self.state.progress[j].breakdowns()
     }
 
-    /// Counts a breakdown of right-hand side j after its update, and gives it up after too many. Returns whether it continues.
+    /// Counts a breakdown of right-hand side j after its update, and gives the right-hand side up after too many
+    /// breakdowns. Returns whether the right-hand side continues.
     pub fn breakdown(&mut self, j: usize, what: BreakdownKind) -> Result<bool, SolveError<Y::Error>> {
         let failure = self.rule.breakdown(&mut self.state.progress[j], what);
         self.unless_failed(j, failure)
@@ -269,9 +271,9 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         self.state.progress[j].forget_breakdowns();
     }
 
-    /// Checks whether a reduction is `finite`. If not, right-hand side j restarts on a smaller scale with the next update,
-    /// which is due in this iteration or at the end of a cycle of GCR. If no smaller scale is left, the right-hand side is
-    /// given up. Returns whether it takes part in the rest of this iteration.
+    /// Checks whether a reduction is `finite`. If not, right-hand side j restarts on a smaller scale with the next
+    /// update, which is due in this iteration or at the end of a cycle of GCR. If no smaller scale is left, the
+    /// right-hand side is given up. Returns whether the right-hand side takes part in the rest of this iteration.
     pub fn check_finite(&mut self, j: usize, finite: bool) -> Result<bool, SolveError<Y::Error>> {
         if finite || self.state.overflowed[j] {
             return Ok(finite);
@@ -294,23 +296,23 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         true
     }
 
-    /// Returns the fraction of the target norm to which the residuals of the sloppy format are brought: the smallest of all
-    /// active right-hand sides.
+    /// Returns the fraction of the target norm to which residuals are scaled in the sloppy format: the smallest
+    /// fraction of all active right-hand sides.
     pub fn headroom(&self) -> f64 {
         let active = self.state.headroom.iter().zip(&self.state.active).filter(|(_, active)| **active);
         active.fold(1.0, |smallest, (headroom, _)| headroom.min(smallest))
     }
 
-    /// Whether an active right-hand side is in the range of the sloppy format.
+    /// Returns whether an active right-hand side is in the range of the sloppy format.
     pub fn any_in_range(&self) -> bool {
         self.state.active.iter().zip(&self.state.overflowed).any(|(active, overflowed)| *active && !overflowed)
     }
-    /// Whether right-hand side j left the range of the sloppy format since the last update.
+    /// Returns whether right-hand side j left the range of the sloppy format since the last update.
     pub fn overflowed(&self, j: usize) -> bool {
         self.state.overflowed[j]
     }
 
-    /// Gives up right-hand side j if `failure` is given. Returns whether it continues.
+    /// Gives up right-hand side j if `failure` is `Some`. Returns whether the right-hand side continues.
     pub fn unless_failed(&mut self, j: usize, failure: Option<RhsFailure>) -> Result<bool, SolveError<Y::Error>> {
         failure.map_or(Ok(()), |failure| self.give_up(j, failure))?;
         Ok(failure.is_none())

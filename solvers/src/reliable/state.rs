@@ -18,13 +18,13 @@ pub(crate) struct ReliableState<P: VectorSpace, S: VectorSpace> {
     pub(super) x_is_best: Vec<bool>,
     /// Correction x̂: the sum of the steps since the last update.
     pub correction: S::Vector,
-    /// Results of the last reduction; ‖r_j‖² of the recurrence.
+    /// Result of the last reduction, usually ‖r_j‖² of the recurrence.
     pub norm2: Vec<f64>,
-    /// Right-hand sides that are still active.
+    /// Whether each right-hand side is still active.
     pub active: Vec<bool>,
-    /// Right-hand sides that have to discard their directions at the next update, or that did so at the last one.
+    /// Whether each right-hand side has to discard its directions at the next update, or did so at the last one.
     pub restart: Vec<bool>,
-    /// Right-hand sides that take no steps until the next update.
+    /// Whether each right-hand side takes no steps until the next update.
     pub waiting: Vec<bool>,
     /// Right-hand sides whose recurrence was far below the true residual at the last update.
     pub(super) inaccurate: Vec<bool>,
@@ -90,7 +90,7 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> ReliableState<P, S> {
 }
 
 impl<P: VectorSpace, S: VectorSpace> ReliableState<P, S> {
-    /// Returns the number of right-hand sides for which the state was made.
+    /// Returns the number of right-hand sides for which the vectors have memory.
     pub fn full(&self) -> usize {
         self.full
     }
@@ -144,7 +144,7 @@ impl<P: VectorSpace, S: VectorSpace> ReliableState<P, S> {
         self.x_is_best[j] || self.true_residual[j] <= self.progress[j].best
     }
 
-    /// Whether right-hand side j takes part in the next iteration.
+    /// Returns whether right-hand side j takes part in the next iteration.
     pub fn moves(&self, j: usize) -> bool {
         self.active[j] && !self.waiting[j]
     }

@@ -776,7 +776,7 @@ fn low_precision_claims_nothing_false_and_stagnates_by_name() {
 
 #[test]
 fn refinement_from_single_to_double_precision() {
-    // Paper 004, section 8.2: all shifts in single precision, then each by mixed CG with that as guess.
+    // Babich et al. 2011, section 8.2: all shifts in single precision, then each by mixed CG with that as guess.
     let a = positive(N, 1000.0, 32);
     let shifts = [0.001, 0.01, 0.1, 1.0];
     let b = Random(33).vector(2 * N);

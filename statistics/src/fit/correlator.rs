@@ -13,7 +13,7 @@ use std::ops::Range;
 pub struct States {
     /// Time dependence of each state.
     pub shape: CorrelatorShape,
-    /// Extent T of the lattice in time.
+    /// Extent T of the lattice in time, in lattice units.
     pub extent: usize,
     /// Number of states, 1 or 2.
     pub count: usize,
@@ -31,7 +31,7 @@ impl States {
         let back = sign * (-energy * far).exp();
         [near + back, -t * near - far * back]
     }
-    /// Computes C(t) of the fit function.
+    /// Computes the fit function C(t) for the given parameters.
     pub fn at(self, parameters: &[f64], t: f64) -> f64 {
         self.value(t, parameters, &mut vec![0.0; 2 * self.count])
     }
@@ -129,8 +129,8 @@ impl States {
     /// each state.
     fn grid(self, data: Data, y: &[f64]) -> Vec<Vec<f64>> {
         let spacing = data.x.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
-        // A single exponential may rise. In a fit of two, a rising one is noise or a state that propagates backwards, and not a ground
-        // state.
+        // A single exponential may rise. In a fit of two exponentials, a rising one is noise or a state that propagates
+        // backwards, and not a ground state.
         let rises = self.shape == CorrelatorShape::Exponential && self.count == 1;
         let signs: &[f64] = if rises { &[1.0, -1.0] } else { &[1.0] };
         let mut energies: Vec<f64> =
@@ -213,7 +213,7 @@ impl FitFunction for States {
         let at = |energies: Vec<f64>| Projected::at(*self, data, &energies)?.place(energies, &y);
         let start = |energies: Vec<f64>| {
             let mut energies = descend(&at, at(energies)?, 1e-2).parameters;
-            // A cosh or sinh is the same for E and −E, up to the sign.
+            // A cosh or sinh is the same for E and −E, up to its sign.
             if self.shape != CorrelatorShape::Exponential {
                 energies.iter_mut().for_each(|energy| *energy = energy.abs());
             }
@@ -296,12 +296,12 @@ impl Default for CorrelatorSettings {
 pub struct CorrelatorFit {
     /// Function of the most probable model.
     pub states: States,
-    /// The fit; its data are indexed by time.
+    /// Result of the fit; its data are indexed by time.
     pub fit: Fit,
 }
 
 impl CorrelatorFit {
-    /// Evaluates the fitted C(t).
+    /// Evaluates the fit function C(t) with the parameters of the fit.
     pub fn at(&self, t: f64) -> f64 {
         self.states.at(&self.fit.best.minimum.parameters, t)
     }

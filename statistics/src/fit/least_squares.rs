@@ -25,9 +25,9 @@ pub struct Data<'a> {
 /// Minimum of χ²: the parameters and the value of χ² there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Minimum {
-    /// Parameters p at the minimum.
+    /// Parameters p at which χ² is minimal.
     pub parameters: Vec<f64>,
-    /// χ² at the minimum.
+    /// Value of χ² at the minimum.
     pub chi2: f64,
 }
 
@@ -75,7 +75,7 @@ pub(super) fn response(
     let scale: Vec<f64> = jacobian.iter().map(|column| dot(column, column).sqrt()).collect();
     let entry = |i: usize, j: usize| dot(&jacobian[i], &jacobian[j]) / (scale[i] * scale[j]);
     let normal = Cholesky::new(DMatrix::from_fn(count, count, entry))?;
-    // L⁻ᵀ J; each row corresponds to one of the data.
+    // The columns are those of L⁻ᵀ J; each of their entries belongs to one datum.
     let columns: Vec<Vec<f64>> = jacobian.iter().map(|column| whitening.applied_transposed(column)).collect();
     let mut all = vec![vec![0.0; x.len()]; count];
     for row in 0..x.len() {

@@ -39,7 +39,7 @@ impl Quality {
     ) -> Self {
         let (covariance, part) = covariance;
         let n = part.len();
-        // R = L⁻¹ C L⁻ᵀ. C is symmetric, so its columns are whitened first, and the rows of the result next.
+        // R = L⁻¹ C L⁻ᵀ. C is symmetric, so its columns are whitened first, then the rows of the result.
         let mut columns: Vec<Vec<f64>> =
             part.clone().map(|j| part.clone().map(|i| covariance.entry(i, j)).collect()).collect();
         columns.iter_mut().for_each(|column| whitening.apply(column));

@@ -105,12 +105,12 @@ pub enum FitError {
     NoMinimum,
 }
 
-/// Fit of one function in one window, a model.
+/// Model: the fit of one function in one window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     /// Index of the function in the list of functions to fit.
     pub function: usize,
-    /// Indices of the first and the last datum of the window.
+    /// Indices of the first and of the last datum of the window.
     pub window: [usize; 2],
     /// Minimum of χ².
     pub minimum: Minimum,
@@ -135,7 +135,7 @@ pub struct ModelAverage {
     pub models: usize,
     /// Number of models that are left out because they lack the quantity or its error.
     pub left_out: usize,
-    /// Probability of the models that are left out, relative to the total probability of all models considered for the mean.
+    /// Total probability of the models that are left out, relative to that of all models considered for the mean.
     pub left_out_probability: f64,
 }
 
@@ -166,7 +166,7 @@ pub enum UnknownGrowth {
 pub struct Fit {
     /// Most probable model.
     pub best: Candidate,
-    /// Names of the quantities in the best model.
+    /// Names of the quantities that the best model determines.
     pub names: &'static [&'static str],
     /// Quantities in the best model, with errors.
     pub quantities: Vec<Option<JackknifeEstimate>>,
@@ -354,7 +354,7 @@ fn growth(
     let n = samples.len() as f64;
     let mean: Vec<f64> = part.clone().map(|k| samples.iter().map(|s| s[k]).sum::<f64>() / n).collect();
     let slopes = slopes(function, parameters).ok_or(UnknownGrowth::Degenerate)?;
-    // Change of the quantities that a deviation of the data causes.
+    // Computes the change of the quantities that a deviation of the data causes.
     let seen = |response: &[Vec<f64>], deviation: &[f64]| -> Vec<f64> {
         let moved: Vec<f64> =
             response.iter().map(|b| b.iter().zip(deviation).map(|(b, d)| b * d).sum::<f64>()).collect();

@@ -70,8 +70,8 @@ pub struct Integrators {
 }
 
 impl Integrators {
-    /// Returns the levels with these numbers of steps, outermost first. `of_parts` has the level of each part of the fermion action.
-    /// Without quarks, the gauge force has no level of its own.
+    /// Returns the levels of the integrator, outermost first, with the numbers of steps `steps`. `of_parts` has the index of the level on
+    /// which each part of the fermion action acts. Without quarks, the gauge force has no level of its own.
     pub fn levels(&self, steps: &[usize], of_parts: &[usize]) -> Vec<LevelPlan> {
         let level = |(level, steps): (usize, &usize)| {
             let quarks = (0..of_parts.len()).filter(|part| of_parts[*part] == level).collect();
@@ -88,7 +88,8 @@ impl Integrators {
     }
 }
 
-/// Returns the solver for a phase of a trajectory, in single or double precision. `tol` has one tolerance, or one for each pole.
+/// Returns the solver for a phase of a trajectory, in single or double precision. `tol` has one tolerance for all poles, or one for each
+/// pole.
 pub fn shifted_solver(single: bool, tol: Vec<f64>) -> ShiftedSolver {
     ShiftedSolver { single, tol, together: false, max_iterations: 1_000_000 }
 }
@@ -127,7 +128,7 @@ pub struct NamedQuarks {
     pub operator: String,
     /// Name of the quarks in messages and records.
     pub title: String,
-    /// Level of the integrator on which the force acts, from 0.
+    /// Index of the integrator level on which the force of the quarks acts, counted from 0, the outermost.
     pub level: usize,
     /// Parameters of the operator.
     pub parameters: BTreeMap<String, String>,
@@ -161,7 +162,7 @@ impl NamedQuarks {
         let list = |numbers: &[f64]| numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
         let count = |n: Option<usize>| n.map(|n| n.to_string());
         let text = |text: String| Some(text).filter(|text| !text.is_empty());
-        // Keys and values as in an input file.
+        // Parameters become keys and values as they stand in an input file.
         let keys = [
             ("operator", text(self.operator.clone())),
             ("level", count(Some(self.level))),
@@ -212,7 +213,7 @@ pub struct ChainRequest {
     pub friction: Option<f64>,
 }
 
-/// Plan of a chain that can start from any links.
+/// Plan of a chain, from which chains can start on any links.
 #[derive(Clone, Debug)]
 pub struct ChainPlan {
     plan: Plan,
@@ -233,7 +234,8 @@ impl ChainRequest {
         let of_parts: Vec<usize> = groups.iter().flat_map(|group| group.levels()).collect();
         if let Some(level) = of_parts.iter().find(|level| **level >= self.steps.len()) {
             let last = self.steps.len().saturating_sub(1);
-            let why = format!("quarks are on level {level}, but the levels in steps are 0 to {last}");
+            let why =
+                format!("quarks are on level {level}, but the levels in steps are 0 to {last}: choose one of these");
             return Err(Failure::refused(why));
         }
         let single = self.precision == "single";
@@ -284,8 +286,9 @@ impl RunningChain {
         let chain = Chain::new(planned.plan.clone(), &device_links, Precision::Double, parts).map_err(failed)?;
         Ok(RunningChain { chain, planned, intervals, has_moved: false, last: None })
     }
-    /// *Collective.* Generates the trajectory `number` and returns its record. If it is the last one that was generated, only returns the
-    /// record. With `reverse`, the trajectory is also run back to its start. A trajectory that is stopped leaves the chain unchanged.
+    /// *Collective.* Generates the trajectory `number` and returns its record. If `number` is that of the last generated trajectory,
+    /// returns its record without generating it again. With `reverse`, the trajectory is also run back to its start. A trajectory that is
+    /// stopped leaves the chain unchanged.
     ///
     /// # Errors
     /// Solvers that give up, a request to stop, and failures of the device.
@@ -386,7 +389,7 @@ mod tests {
         // Without quarks there is nothing that a level of its own would be inside of.
         assert_eq!(levels(&ChainRequest { gauge_steps: Some(3), ..request() }), levels(&request()));
         let why = ChainRequest { quarks: vec![light(2)], ..request() }.plan().unwrap_err().message;
-        assert_eq!(why, "quarks are on level 2, but the levels in steps are 0 to 1");
+        assert_eq!(why, "quarks are on level 2, but the levels in steps are 0 to 1: choose one of these");
     }
 
     #[test]

@@ -33,22 +33,22 @@ pub struct EnsembleRun<'a> {
     pub input: &'a EnsembleInput,
     /// Partition of the lattice among the processes.
     pub layout: &'a Layout,
-    /// Processes and observer.
+    /// Communicator of the processes, and observer of the run.
     pub session: &'a Session,
-    /// Settings that are recorded on the first line of this start of the program.
+    /// Settings that this start of the program records on its first line of `trajectories.jsonl`.
     pub settings: RunSettings,
     /// Time at which this start of the program began.
     pub begin: Instant,
     /// Maximum run time in hours; `None` without a limit.
     pub max_hours: Option<f64>,
-    /// Momenta, noise and rational functions from a folder, in place of the run's own.
+    /// Folder with momenta, noise and rational functions that replace those of the run; `None` without `--replay`.
     pub replay: Option<Replay>,
     /// Batches in which the noise vectors of a condensate are solved.
     pub batches: Batches,
 }
 
 impl EnsembleRun<'_> {
-    /// *Collective.* Generates the trajectories that are missing.
+    /// *Collective.* Generates the trajectories that the folder of the run does not have yet.
     pub fn make(
         &self,
         backend: &dyn Backend,
@@ -68,8 +68,8 @@ impl EnsembleRun<'_> {
                 ChainState { trajectory: 0, accepted: 0, seed, bounds, poles: Vec::new(), start, batches: Vec::new() }
             }
         };
-        // Before the first trajectory, the input may differ from the one for which the state was written. Later the bounds belong to these
-        // links and operators.
+        // Before the first trajectory, the input may differ from the one for which the state was written, so its intervals are not used.
+        // Later, the intervals in the state belong to these links and operators.
         let kept = input.intervals(&state.bounds).filter(|_| state.trajectory > 0);
         let mut intervals = match kept {
             Some(kept) => kept,
@@ -95,7 +95,7 @@ impl EnsembleRun<'_> {
         state.batches.clone_from(&self.batches.sizes);
         let mut chain = Chain::new(input.plan.clone(), &gauge, input.precision(), quarks).map_err(failed)?;
         drop(gauge);
-        // If the run stops during a multigrid setup at the start, little of a trajectory is lost.
+        // If the run is stopped in a multigrid setup at the start of a trajectory, little work is lost.
         chain.stop_setups_when(stop);
         if let Some(momenta) = &fields.momenta {
             chain.set_momenta(momenta).map_err(failed)?;
@@ -223,7 +223,7 @@ impl EnsembleRun<'_> {
         for seen in quarks.look_at_spectrum(chain.links(), intervals).map_err(failed)? {
             let ([smallest, largest], name) = (seen.bounds, &self.input.groups[seen.group].name);
             let record = &mut records[seen.part];
-            // The smallest eigenvalue is not computed for staggered quarks.
+            // For staggered quarks, no smallest eigenvalue is computed.
             record.smallest = Some(smallest).filter(|smallest| *smallest > 0.0);
             record.largest = Some(largest);
             let Some([[old_low, old], [low, new]]) = seen.moved else { continue };
@@ -312,7 +312,7 @@ fn residuals(key: &str, name: &str, given: usize, poles: usize, known: Option<us
 /// Smallest ratio of a true residual to the requested tolerance at which a warning is printed.
 const WORSE: f64 = 10.0;
 
-/// Returns the rational functions of all quarks for their spectral intervals.
+/// Returns the rational functions of each quark group for its interval of the spectrum; `None` for groups without rational functions.
 pub fn functions(quarks: &EnsembleQuarks<'_>, intervals: &[[f64; 2]]) -> Outcome<Vec<Option<RationalFunctions>>> {
     let of_group = |(group, interval): (usize, &[f64; 2])| quarks.functions(group, *interval);
     intervals.iter().enumerate().map(of_group).collect::<Result<_, _>>().map_err(without_action)

@@ -52,7 +52,7 @@ pub enum Begin {
     From(u32),
 }
 
-/// Folder, state and fields that a run resumes from.
+/// State and fields from which a run resumes, with the folder and the lines of the run.
 pub struct FoundRun {
     /// Folder of the run.
     pub folder: RunFolder,
@@ -64,7 +64,7 @@ pub struct FoundRun {
     pub lines: RunHistory,
 }
 
-/// Folder of a run, with the length and checksum of its lines.
+/// Folder of a run, with the length and the checksum of the lines in `trajectories.jsonl`.
 pub struct RunFolder {
     path: PathBuf,
     /// Precision of the files of links, which is that of the links in memory. Momenta are written in double precision.
@@ -83,11 +83,11 @@ pub struct RunFolder {
 pub struct ChainFields {
     /// Links.
     pub gauge: HostGauge,
-    /// Momenta, if trajectories keep them.
+    /// Momenta; `None` if each trajectory draws new momenta.
     pub momenta: Option<HostGauge>,
 }
 
-/// Files of links and momenta that were written, and whether they are also kept as a configuration.
+/// Files of links and momenta that were written for a state, and whether copies are kept as a configuration.
 pub struct WrittenLinks {
     links: StoredLinks,
     momenta: Option<StoredLinks>,
@@ -194,7 +194,7 @@ impl RunFolder {
                 "contains trajectories of a run but no state.toml to resume from: restore state.toml, or start in \
                  another folder"
             }
-            Err(_) => "is not the folder of a run, because state.toml is missing",
+            Err(_) => "is not the folder of a run, because state.toml is missing: name the folder of a run",
         };
         Err(Failure::refused(format!("{} {why}", self.path.display())))
     }
@@ -289,12 +289,14 @@ impl RunFolder {
                 state.display()
             );
         }
-        // A state of an earlier version lacks checksums. They are known now, and are written when this becomes the previous state.
+        // A state of an earlier version has no checksum of the lines. The checksum has been computed by now, and is written when this state
+        // becomes the previous one.
         saved.lines = Some(self.sum.clone().finalize());
         saved.links.checksum = there;
         Ok(Ok((saved, ChainFields { gauge, momenta: momenta.map(|(momenta, _)| momenta) }, lines)))
     }
-    /// *Collective.* Makes the last state the one from which the run resumes, and cuts off the lines written after it.
+    /// *Collective.* Prepares the folder so that the run resumes from its last state. Cuts off the lines that were written after this
+    /// state.
     pub fn continue_from(&mut self, saved: &Saved, comm: &RunCommunicator) -> Outcome {
         self.bytes = saved.bytes;
         self.last = Some(saved.clone());
@@ -313,8 +315,8 @@ impl RunFolder {
         };
         cut().map_err(|why| self.failed(FILE, why))
     }
-    /// *Collective.* Makes a state other than the last the one from which the run resumes. Configurations and lines after it are set aside
-    /// first.
+    /// *Collective.* Prepares the folder so that the run resumes from a state other than the last one. First sets aside the configurations
+    /// and lines after this state.
     pub fn go_back(&mut self, saved: &Saved, fields: &ChainFields, layout: &Layout, comm: &RunCommunicator) -> Outcome {
         comm.once(|| self.set_aside(saved))?;
         self.bytes = saved.bytes;
@@ -461,8 +463,8 @@ impl RunFolder {
     fn failed(&self, name: &str, why: std::io::Error) -> Failure {
         Failure::failed(format!("{} cannot be written: {why}", self.file(name).display()))
     }
-    /// *Collective.* Writes the links, and the momenta if there are any, from which the run can resume. With `save`, also writes them as a
-    /// configuration, in separate files, so that damage to one leaves the other.
+    /// *Collective.* Writes the links, and the momenta if trajectories keep them, from which the run can resume. With `save`, also writes
+    /// them as a configuration in separate files, so that damage to one file does not affect the other.
     pub fn write_fields(
         &self,
         trajectory: u32,
@@ -493,7 +495,8 @@ impl RunFolder {
         let links = write(format!("state.{trajectory:06}.ildg"), &fields.gauge, of_links())?;
         Ok(WrittenLinks { links, momenta: momenta.transpose()?, kept: save })
     }
-    /// *Collective.* Makes a state with these links, which were read back, the last one, and the last state the previous one.
+    /// *Collective.* Records `state`, with the files `written` of its links, as the last state of the run. The former last state becomes
+    /// the previous one.
     pub fn keep(&mut self, state: &ChainState, written: &WrittenLinks, comm: &RunCommunicator) -> Outcome {
         let lines = Some(self.sum.clone().finalize());
         let (links, momenta) = (written.links.clone(), written.momenta.clone());

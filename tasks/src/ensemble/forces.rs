@@ -31,8 +31,8 @@ fn places(input: &EnsembleInput, is_there: impl Fn(usize) -> bool, of_gauge: boo
     (input.plan.levels.len(), 0.0)
 }
 
-/// *Collective.* Computes the forces on the links from which an input starts, with the pseudofermions of a trajectory. `path` is the file
-/// of the input.
+/// *Collective.* Computes the forces of all parts of the action on the links from which an ensemble starts. The pseudofermions are those of
+/// the given trajectory. `path` is the input file.
 ///
 /// # Errors
 /// Links that cannot be read, solvers that give up, failures of the device, and forces that are not numbers.
@@ -70,7 +70,7 @@ pub fn measure(
             let squares: Vec<f64> = matrices.links().iter().map(square).collect();
             let mut sum = [squares.iter().sum::<f64>()];
             comm.sum(&mut sum)?;
-            // Maxima ignore NaN, but `worse_residual` keeps it; infinity replaces it in the maximum over processes.
+            // A maximum ignores NaN, but `worse_residual` keeps it. For the maximum over processes, NaN is replaced by infinity.
             let most = squares.iter().copied().fold(0.0, solvers::worse_residual);
             let most = comm.largest(if most.is_nan() { f64::INFINITY } else { most })?;
             let count = 4 * layout.lattice().volume();

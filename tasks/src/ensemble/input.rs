@@ -160,11 +160,11 @@ pub struct EnsembleInput {
     pub start: StartLinks,
     /// Number of trajectories from one kept configuration to the next.
     pub save_every: u32,
-    /// Whether links and momenta are in single precision instead of double.
+    /// Whether the links and momenta are stored in single precision; otherwise in double precision.
     pub single_links: bool,
     /// Name of the gauge action.
     pub gauge_action: String,
-    /// Plan of the chain: gauge action, integrator, seed and first Metropolis step.
+    /// Plan of the chain: gauge action, integrator, seed, and number of the first trajectory with a Metropolis step.
     pub plan: Plan,
     /// Quark groups, one for each table `[[fermion]]`; all staggered or all Wilson-like.
     pub groups: Vec<QuarkGroup>,
@@ -183,7 +183,7 @@ impl EnsembleInput {
     pub fn precision(&self) -> Precision {
         if self.single_links { Precision::Single } else { Precision::Double }
     }
-    /// Reads the input file and the settings given with it. Fails with a list of all mistakes.
+    /// Reads the input file `path`, the assignments `set` and the keys that `add` adds. Fails with a list of all mistakes.
     pub fn read(path: &Path, set: &[String], add: impl FnOnce(&mut Input)) -> Outcome<Self> {
         let mut input = Input::new(&ENSEMBLE_SCHEMA);
         input.file(path)?;
@@ -191,7 +191,7 @@ impl EnsembleInput {
         add(&mut input);
         Self::of(&mut input, &path.display().to_string())
     }
-    /// Reads an input. Fails with a list of all mistakes, in which `what` names the input.
+    /// Converts an input to the settings of an ensemble. Fails with a list of all mistakes; `what` names the input in the message.
     pub fn of(s: &mut Input, what: &str) -> Outcome<Self> {
         let device = DeviceChoice::of(s);
         let keys: EnsembleKeys = s.read("");
@@ -277,8 +277,8 @@ impl EnsembleInput {
     pub fn has_wilson_like(&self) -> bool {
         self.groups.iter().any(|group| group.staggered().is_none())
     }
-    /// Returns the interval of the rational functions of each quark group from the ends in a state; `None` if their number does not fit.
-    /// States of earlier versions contain only the upper ends, for staggered quarks.
+    /// Returns the intervals of the rational functions of the quark groups, whose ends are the numbers `bounds` of a state; `None` if there
+    /// are too many or too few numbers. States of earlier versions, which had staggered quarks only, contain the upper ends alone.
     pub fn intervals(&self, bounds: &[f64]) -> Option<Vec<[f64; 2]>> {
         match bounds.len() {
             n if n == 2 * self.groups.len() => Some(bounds.as_chunks().0.to_vec()),
@@ -286,7 +286,7 @@ impl EnsembleInput {
             _ => None,
         }
     }
-    /// Returns the operator and the flavours of each group of staggered quarks.
+    /// Returns the operator and the quark flavours of each group of staggered quarks.
     pub fn staggered(&self) -> impl Iterator<Item = (&QuarkOperator, &[Quarks])> {
         self.groups.iter().filter_map(|group| group.staggered())
     }
@@ -294,12 +294,12 @@ impl EnsembleInput {
     pub fn names(&self) -> Vec<&str> {
         self.groups.iter().map(|group| group.name.as_str()).collect()
     }
-    /// Returns the number of sites in the longest hop or straight path of links: 3 for fat and long links, otherwise 1.
+    /// Returns the length, in sites, of the longest hop or straight path of links: 3 for fat and long links, otherwise 1.
     pub fn hops(&self) -> usize {
         if self.staggered().any(|(operator, _)| operator.smearing.is_improved()) { 3 } else { 1 }
     }
-    /// Returns whether the ensemble contains quarks of a mass: the flavours of all groups with this operator and mass, of which those in a
-    /// denominator are negative, have a sum above 0.
+    /// Returns whether the ensemble contains quarks with this operator and mass: whether the sum of their flavours over all groups is
+    /// positive. Flavours in a denominator count as negative.
     pub fn has_flavours(&self, operator: &QuarkOperator, mass: f64) -> bool {
         let of_operator = self.staggered().filter(|(own, _)| *own == operator);
         let all = of_operator.flat_map(|(_, quarks)| quarks).filter(|quarks| quarks.mass == mass);
@@ -419,14 +419,15 @@ fn integrator(
     of_parts: &[usize],
 ) -> (f64, Vec<LevelPlan>, Unitarise) {
     let (length, all_steps) = (keys.length.or(1.0), keys.steps.value());
-    // Number of steps in a trajectory on the innermost level of quarks.
+    // Number of steps that the innermost level of quarks makes in a trajectory.
     let product = |steps: &Vec<usize>| steps.iter().fold(1usize, |product, steps| product.saturating_mul(*steps));
     let steps = all_steps.as_ref().map(product);
     if let Some(all) = &all_steps {
         if all.len() > 1 && groups == 0 {
             s.wrong(&keys.steps, "without quarks there is only one level: give one number");
         } else if all.len() > MOST_LEVELS {
-            s.wrong(&keys.steps, format!("at most {MOST_LEVELS} levels are allowed"));
+            let why = format!("{} levels are given, but at most {MOST_LEVELS} are allowed: give fewer", all.len());
+            s.wrong(&keys.steps, why);
         } else if product(all) > MOST_STEPS {
             let why = format!(
                 "the product is {} steps, but a trajectory has at most {MOST_STEPS}: use fewer steps",
@@ -436,7 +437,7 @@ fn integrator(
         }
         if let Some(level) = of_parts.iter().find(|level| **level >= all.len()) {
             let why = format!(
-                "some quarks are on level {level}, but the levels in trajectory.steps are 0 to {}",
+                "some quarks are on level {level}, but the levels in trajectory.steps are 0 to {}: choose one of these",
                 all.len().saturating_sub(1)
             );
             s.wrong(&keys.steps, why);
@@ -469,7 +470,7 @@ fn integrator(
     if let (true, Some([_, _, ..])) = (interleaved(outer), all_steps.as_deref()) {
         s.wrong(&keys.steps, "3g1f has only one level: give one number");
     }
-    // Keys without an effect are mistakes.
+    // A key that has no effect with the other keys is a mistake.
     let nested = s.was_given("trajectory.gauge-steps");
     for key in ["trajectory.gauge-steps", "trajectory.gauge-integrator"] {
         if let Some(place) = s.get(key) {
@@ -650,6 +651,6 @@ mod tests {
             assert_eq!(single(sets), Ok(expected), "{sets:?}");
         }
         let why = single(&["preset=A", "gauge-force=double"]).unwrap_err();
-        assert!(why.contains("links in single precision need gauge-force in single precision"), "{why}");
+        assert!(why.contains("links in single precision need precision.gauge-force = \"single\""), "{why}");
     }
 }

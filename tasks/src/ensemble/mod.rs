@@ -55,9 +55,9 @@ pub struct EnsembleJob<'a> {
     pub max_hours: Option<f64>,
 }
 
-/// Result of a run: its trajectories, and whether some are missing.
+/// Result of a run: its trajectories, and whether the run was interrupted.
 pub struct RunEnd {
-    /// Number of the trajectory after which this start of the program began.
+    /// Number of the last trajectory before this start of the program; 0 for a new run.
     pub first: u32,
     /// Number of the last trajectory.
     pub last: u32,
@@ -65,11 +65,11 @@ pub struct RunEnd {
     pub accepted: u32,
     /// Whether the run was interrupted before its last trajectory.
     pub interrupted: bool,
-    /// Results of the trajectories generated since this start of the program.
+    /// Results of the trajectories that were generated since this start of the program.
     pub records: Vec<MeasuredTrajectory>,
 }
 
-/// *Collective.* Starts or resumes a run, and generates the trajectories that are missing.
+/// *Collective.* Starts or resumes a run, and generates the trajectories that its folder does not have yet.
 pub fn make(job: &EnsembleJob, replay: Option<Replay>, session: &Session) -> Outcome<RunEnd> {
     let EnsembleJob { input, layout, device, out, from, max_hours } = *job;
     let (comm, begin) = (&session.comm, Instant::now());
@@ -94,7 +94,7 @@ pub fn make(job: &EnsembleJob, replay: Option<Replay>, session: &Session) -> Out
     let names = [device.name().to_string(), device.describe()];
     let mut settings = settings::settings(input, &names, layout, &batches);
     if let Some(replay) = &replay {
-        // The folder is recorded only for a replayed run, so that settings of other runs are equal to those of earlier versions.
+        // Only a replayed run records the folder, so that the settings of other runs equal those that earlier versions recorded.
         settings.replay = Some(replay.folder());
     }
     let (folder, state, fields) = if let Some(FoundRun { mut folder, mut saved, fields, lines }) = found {
@@ -166,10 +166,10 @@ pub fn expect_start(input: &EnsembleInput, comm: &RunCommunicator) -> Outcome {
     let refused = |why: String| Err(Failure::refused(format!("{} {why}", path.display())).shared());
     let (lattice, numbers) = fields::shape_of(path, &of_start(), comm)?;
     if numbers != LINKS {
-        return refused(format!("holds {numbers} numbers per site, but a gauge field has {LINKS}"));
+        return refused(format!("holds {numbers} numbers per site, but a gauge field has {LINKS}: name other links"));
     }
     if lattice != input.lattice {
-        return refused(format!("has links on {lattice}, but the input has {}", input.lattice));
+        return refused(format!("has links on {lattice}, but the input has {}: name other links", input.lattice));
     }
     Ok(())
 }

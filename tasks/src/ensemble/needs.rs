@@ -28,8 +28,8 @@ pub fn expect_fit(input: &EnsembleInput, cut: Cut) -> Outcome {
     Ok(())
 }
 
-/// *Collective.* Splits the noise vectors of a condensate into batches, if the run fits in memory. A resumed run uses the batches `before`,
-/// so that it rounds as it would have without a break.
+/// *Collective.* Splits the noise vectors of a condensate into batches. Fails if the run does not fit in memory. A resumed run uses the
+/// batches `before`, so that its results have the same bits as without the interruption.
 pub fn batches(
     input: &EnsembleInput,
     before: &[usize],
@@ -47,8 +47,8 @@ pub fn batches(
     Ok(found)
 }
 
-/// Splits the noise vectors of a condensate into batches for `free` bytes of memory. Also returns the memory needs of a process whose part
-/// of the lattice is that of `cut`.
+/// Splits the noise vectors of a condensate into batches for `free` bytes of memory. Also returns the memory needs of a process with the
+/// local lattice of `cut`.
 pub fn plan(input: &EnsembleInput, cut: Cut, free: usize) -> (Batches, Needs) {
     let n = noise_vectors(input);
     let needs = |together: usize| memory(input, cut, together);

@@ -42,7 +42,8 @@ pub struct PrecisionKeys {
 /// Smallest tolerance that a multi-shift solver in single precision reaches. Residuals of several shifts cannot be corrected.
 const SINGLE: f64 = 5e-8;
 
-/// Returns whether the links are in single precision, whether the gauge force is, and the solvers of the two phases.
+/// Reads the keys of the table `precision`. Returns whether the links are in single precision, whether the gauge force is, and the solvers
+/// of molecular dynamics and of heat bath and Metropolis step.
 pub fn precisions(s: &mut Input, groups: &[QuarkGroup]) -> (bool, bool, [ShiftedSolver; 2]) {
     let keys: PrecisionKeys = s.read("precision");
     let preset = keys.preset.value().map(|chosen| PRESETS[chosen]);
@@ -57,10 +58,10 @@ pub fn precisions(s: &mut Input, groups: &[QuarkGroup]) -> (bool, bool, [Shifted
         s.conflict(
             "precision.gauge-force",
             "precision.links",
-            "links in single precision need gauge-force in single precision",
+            "links in single precision need precision.gauge-force = \"single\"",
         );
     }
-    // Quarks that are not rational are two flavours of Wilson-like quarks. Their solvers correct residuals in double precision.
+    // Quarks without rational functions are two flavours of Wilson-like quarks. Their solvers correct residuals in double precision.
     let are_rational = groups.iter().any(|group| group.is_rational());
     let exact = groups.iter().find(|group| !group.is_rational());
     if let (false, Some(group)) = (are_rational, exact)

@@ -49,7 +49,7 @@ pub struct EnsembleQuarks<'a> {
     pub seed: u64,
 }
 
-/// Parts of the fermion action, in the order of records.
+/// Parts of the fermion action, in the order in which records list them.
 pub type Parts = Vec<Box<dyn Monomial>>;
 
 /// Spectral bounds of a quark group with rational functions.
@@ -57,7 +57,7 @@ pub type Parts = Vec<Box<dyn Monomial>>;
 pub struct SpectrumSeen {
     /// Index of the quark group.
     pub group: usize,
-    /// Index of the group's first part among all parts of the fermion action; this part has the rational functions.
+    /// Index, among all parts of the fermion action, of the first part of the group, which has the rational functions.
     pub part: usize,
     /// Lower and upper spectral bound; the lower bound of staggered quarks is 0.
     pub bounds: [f64; 2],
@@ -67,7 +67,8 @@ pub struct SpectrumSeen {
 }
 
 impl EnsembleQuarks<'_> {
-    /// *Collective.* Returns the interval of the rational functions of each quark group on these links; `[0, 0]` for groups without any.
+    /// *Collective.* Returns the interval of the rational functions of each quark group on the links `links`; `[0, 0]` for groups without
+    /// rational functions.
     ///
     /// # Errors
     /// Solvers that give up, and failures of the device.
@@ -86,8 +87,8 @@ impl EnsembleQuarks<'_> {
         let group = &self.groups[group];
         group.functions(interval).map_err(|why| EnsembleError::Functions { quarks: group.name.clone(), why })
     }
-    /// Returns the parts of the fermion action with the rational functions of each group. If a group has another number of poles than
-    /// tolerances, the last tolerance is repeated, or the surplus ones are ignored.
+    /// Returns the parts of the fermion action with the rational functions of each group. If a function has more poles than its group has
+    /// tolerances, the last tolerance is repeated; surplus tolerances are ignored.
     ///
     /// # Errors
     /// Failures of the device.
@@ -99,7 +100,8 @@ impl EnsembleQuarks<'_> {
         }
         Ok(parts)
     }
-    /// *Collective.* Returns the parts of the fermion action for these links, and the intervals of their rational functions.
+    /// *Collective.* Returns the parts of the fermion action for the links `links`, and the interval of the rational functions of each
+    /// quark group.
     ///
     /// # Errors
     /// Solvers that give up, functions that do not exist, and failures of the device.
@@ -133,7 +135,7 @@ impl EnsembleQuarks<'_> {
         }
         Ok(all)
     }
-    /// Gives a part of a chain new rational functions if the spectrum has left their interval, and updates the interval.
+    /// Replaces the rational functions of a part of a chain if the spectrum has left their interval, and updates the interval.
     ///
     /// # Errors
     /// Functions that do not exist.
@@ -153,7 +155,7 @@ impl EnsembleQuarks<'_> {
     }
 }
 
-/// Converts the error of quarks without an action, which occurs on all processes, to a failure.
+/// Converts the error that the fermion action cannot be made to a failure. The error occurs on all processes.
 pub fn without_action(error: EnsembleError) -> Failure {
     match error {
         EnsembleError::Hmc(error) => failed(error),
@@ -161,8 +163,8 @@ pub fn without_action(error: EnsembleError) -> Failure {
     }
 }
 
-/// Converts an error to a failure. All processes have the failure of a solver, because it stops for sums over all of them. A failure of the
-/// device or of messages belongs to this process.
+/// Converts an error of a chain to a failure. A solver fails on all processes at once, because its stopping criterion uses sums over all of
+/// them. A failure of the device or of messages belongs to this process alone.
 pub fn failed(error: HmcError) -> Failure {
     match error.solver() {
         Some(why) => {
@@ -176,7 +178,7 @@ pub fn failed(error: HmcError) -> Failure {
     }
 }
 
-/// Returns the record of the parts of H.
+/// Returns the record of the parts of the Hamiltonian H.
 pub fn energies(energies: &Energies) -> EnergyParts {
     EnergyParts { gauge: energies.gauge, kinetic: energies.kinetic, fermions: energies.fermions }
 }

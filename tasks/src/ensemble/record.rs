@@ -23,9 +23,9 @@ use num_complex::Complex64;
 /// Observables measured on the links after a trajectory.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Plaquette, rectangle, Polyakov loop.
+    /// Means of plaquettes, rectangles and the Polyakov loop.
     pub loops: LoopMeans,
-    /// Mass of each condensate, with the estimates from all noise vectors.
+    /// Mass of each condensate, with the estimates from its noise vectors.
     pub condensates: Vec<(f64, Vec<Estimate>)>,
 }
 
@@ -33,17 +33,17 @@ pub struct Measured {
 pub struct MeasuredTrajectory {
     /// Outcome of the trajectory.
     pub outcome: TrajectoryOutcome,
-    /// Seconds of the trajectory.
+    /// Time of the trajectory in seconds.
     pub seconds: f64,
     /// Results for each part of the fermion action.
     pub quarks: Vec<QuarkRecord>,
-    /// Observables; `None` if none were measured after this trajectory.
+    /// Observables; `None` if they were not measured after this trajectory.
     pub measured: Option<Measured>,
     /// Times of the kernels in the trajectory; `None` if kernels were not timed.
     pub kernels: Option<Vec<KernelTime>>,
-    /// Seconds of the trajectory, of the spectral bounds and of the observables.
+    /// Time of the trajectory, the spectral bounds and the observables together, in seconds.
     pub whole: f64,
-    /// Seconds in which links are downloaded, written, synced and read back after the observables.
+    /// Time for downloading the links, writing and syncing their files and reading them back, in seconds.
     pub files: f64,
 }
 
@@ -54,7 +54,7 @@ pub struct QuarkRecord {
     pub name: String,
     /// Largest eigenvalue of the operator of the rational functions: −D² for staggered quarks, M̂†M̂ for Wilson-like quarks.
     pub largest: Option<f64>,
-    /// Smallest eigenvalue of M̂†M̂ of the rational functions; only for Wilson-like quarks.
+    /// Smallest eigenvalue of M̂†M̂, the operator of the rational functions of Wilson-like quarks; `None` for other quarks.
     pub smallest: Option<f64>,
     /// Largest true residual of the solves for heat bath and action.
     pub residual: f64,
@@ -63,7 +63,7 @@ pub struct QuarkRecord {
 }
 
 /// *Collective.* Measures loops and condensates. The noise vectors of a condensate are solved in `batches`; each vector is the same in any
-/// batch. `given` returns the noise of a condensate from a file, counted over groups, masses and vectors, or `None`.
+/// batch. `given` returns a noise vector from a file by its index, counted over groups, masses and vectors; `None` if there is no file.
 pub fn measure(
     chain: &Chain,
     input: &EnsembleInput,
@@ -203,9 +203,10 @@ fn rectangles(identities: &Identities) -> Option<LoopIdentity> {
     identities.rectangle
 }
 
-/// Returns the means over the trajectories from `metropolis_from` on, the first with a Metropolis step; over all of them if none had one.
+/// Returns the means over the trajectories from number `metropolis_from` on, the first with a Metropolis step. If no trajectory had one,
+/// returns the means over all trajectories.
 pub fn summary(records: &[MeasuredTrajectory], metropolis_from: u32) -> RunSummary {
-    // Only few trajectories are timed. Their times do not depend on thermalisation, so all of them count.
+    // Only few trajectories are timed. The share of kernels does not depend on thermalisation, so all timed trajectories count.
     let outside: Vec<f64> = records.iter().filter_map(MeasuredTrajectory::outside_kernels).collect();
     let first = records.iter().position(|r| r.outcome.number >= metropolis_from);
     let records = &records[first.unwrap_or(0)..];
@@ -220,7 +221,7 @@ pub fn summary(records: &[MeasuredTrajectory], metropolis_from: u32) -> RunSumma
         // Without a Metropolis step, trajectories are far from equilibrium and this mean has no meaning.
         exp_minus_delta_h: of(&|r| first.map(|_| (-r.outcome.delta).exp())),
         plaquette: of(&|r| r.measured.as_ref().map(|m| m.loops.plaquette.mean)),
-        // The identities hold in equilibrium only, so that they also need trajectories with a Metropolis step.
+        // The identities hold only in equilibrium, so their means also need trajectories with a Metropolis step.
         identities: [plaquettes, rectangles].map(|which| {
             let of = of(&|r| first.and(which(r.outcome.identities.as_ref()?)).map(|identity| identity.off()));
             Some(of).filter(|[mean, _]| mean.is_finite())

@@ -27,12 +27,12 @@ use std::path::{Path, PathBuf};
 /// File name endings that are tried, in order.
 const ENDINGS: [&str; 4] = ["npy", "ildg", "scidac", "lime"];
 
-/// Folder with momenta, noise and rational functions of another run.
+/// Folder with the momenta, noise and rational functions of another run.
 pub struct Replay {
     folder: PathBuf,
 }
 
-/// Momenta and noise of a trajectory from files.
+/// Momenta and noise that a trajectory takes from files.
 pub struct GivenNumbers {
     momenta: HostGauge,
     pseudofermions: Vec<HostColour>,
@@ -76,7 +76,7 @@ impl Replay {
             Failure::refused(why)
         })
     }
-    /// Fails unless all files that trajectory `number` needs exist.
+    /// Fails unless the folder has all files that trajectory `number` needs.
     pub fn has(&self, number: u32, input: &EnsembleInput) -> Outcome {
         self.needed(&format!("momenta.{number}"))?;
         (0..pseudofermions(input)).try_for_each(|k| self.needed(&format!("pseudofermions.{number}.{k}")).map(drop))
@@ -98,7 +98,8 @@ impl Replay {
         let path = comm.agree(self.needed(&format!("momenta.{number}")))?;
         let lattice = fields::lattice_of(&path, &read, comm)?;
         if lattice != layout.lattice() {
-            let why = format!("{} is on {lattice}, but the run is on {}", path.display(), layout.lattice());
+            let (path, own) = (path.display(), layout.lattice());
+            let why = format!("{path} is on {lattice}, but the run is on {own}: name another folder");
             return Err(Failure::refused(why).shared());
         }
         let momenta = fields::read_gauge(&path, &read, layout, comm)?.gauge;
@@ -118,7 +119,8 @@ impl Replay {
     ) -> Outcome<Option<HostColour>> {
         let name = format!("noise.{number}.{which}");
         let found = self.find(&name);
-        // If one process finds the file, all must read it. Then a process that does not find it fails, and so do all.
+        // If one process finds the file, all processes must read it. A process that does not find the file then fails, and so the run fails
+        // on all processes.
         let somewhere = comm.largest(f64::from(u8::from(found.is_some())))? > 0.0;
         let path = if somewhere { Some(comm.agree(found.map_or_else(|| self.needed(&name), Ok))?) } else { None };
         path.map(|path| self.colour(&path, layout, comm)).transpose()
@@ -135,13 +137,14 @@ impl Replay {
             return Ok(None);
         }
         let refused = |why: String| Failure::refused(format!("{}: {why}", path.display()));
-        let text = fs::read_to_string(&path).map_err(|why| refused(format!("cannot be read: {why}")))?;
-        let all: Value = serde_json::from_str(&text).map_err(|why| refused(format!("is not JSON: {why}")))?;
+        let text = fs::read_to_string(&path).map_err(|why| refused(format!("the file cannot be read: {why}")))?;
+        let all: Value = serde_json::from_str(&text).map_err(|why| refused(format!("the file is not JSON: {why}")))?;
         let all: Vec<GroupFunctions> = read(&all).map_err(refused)?;
         if all.len() != groups {
             let there = text::count(all.len(), "group");
             return Err(refused(format!(
-                "has functions of {there}, but the number of tables [[fermion]] in the input is {groups}"
+                "the file has functions of {there}, but the number of tables [[fermion]] in the input is {groups}: \
+                 give one object for each table"
             )));
         }
         let function = |FunctionOfPoles { constant, poles }: FunctionOfPoles| {
@@ -150,8 +153,12 @@ impl Replay {
         };
         let one = |(number, GroupFunctions { dynamics, heat_bath, action }): (usize, GroupFunctions)| {
             for (name, of) in [("dynamics", &dynamics), ("heat_bath", &heat_bath), ("action", &action)] {
-                if of.poles.iter().any(|pole| pole.shift <= 0.0) {
-                    return Err(refused(format!("has a shift in {name} of group {number} that is not above 0")));
+                if let Some(pole) = of.poles.iter().find(|pole| pole.shift <= 0.0) {
+                    return Err(refused(format!(
+                        "group {number}, counted from 0: the shift {} in {name} is not above 0; correct it, or remove \
+                         the file to use Ferrite's own functions",
+                        pole.shift
+                    )));
                 }
             }
             let [dynamics, heat_bath, action] = [dynamics, heat_bath, action].map(function);

@@ -13,9 +13,9 @@ use serde_json::Value;
 use std::path::Path;
 use tracing::{info, warn};
 
-/// Fails if the seed, the quarks or the actions of an input differ from those of the run in `out`: its links would not follow one
-/// distribution. Warns of keys that change only molecular dynamics, or that have no effect. `before` has the lines up to the state. `now`
-/// has the settings for the next line; its `start` becomes that of the run.
+/// Fails if the seed, the quarks or the actions of an input differ from those of the run in `out`, because the links of the run would then
+/// not follow one distribution. Warns of changed keys that affect only molecular dynamics or have no effect. `before` has the lines up to
+/// the state. `now` has the settings for the next line; its `start` is set to that of the run.
 pub fn check(
     state: &mut ChainState,
     input: &EnsembleInput,
@@ -27,18 +27,19 @@ pub fn check(
     let refused = |why: String| Err(Failure::refused(format!("{}: {why}", out.display())));
     if state.seed != input.plan.seed {
         return refused(format!(
-            "this run has the seed {}, but the input has {}: restore the seed, or start in another folder",
+            "this run has the seed {0}, but the input has the seed {1}: set seed = {0} again, or start in another \
+             folder",
             state.seed, input.plan.seed
         ));
     }
     let asked = settings::start(input);
     let other_start = |began: &str| !same_start(began, &asked);
-    // A run without trajectories may continue with any input that has its first links.
+    // A run without trajectories may continue with any input that starts from the same links.
     if state.trajectory == 0 {
         return match state.start.get_or_insert_with(|| asked.clone()) {
             began if other_start(began) => refused(format!(
-                "this run began with start = {began}, but the input has {asked}: restore that value, or start in \
-                 another folder"
+                "this run began with start = {began}, but the input has start = {asked}: set start = {began} again, or \
+                 start in another folder"
             )),
             began => {
                 now.start.clone_from(began);
@@ -57,7 +58,7 @@ pub fn check(
     }
     now.start.clone_from(&began);
     state.start = Some(began);
-    // The settings are compared as they would be read from a line, because numbers may lose digits there.
+    // The settings are written and read again before the comparison, because numbers in a line may have fewer digits.
     let text = Value::Object(object(now)).to_string();
     let as_read = serde_json::from_str(&text).map_err(Failure::failed)?;
     let last = before.starts.last().map_or(&Value::Null, |(_, last)| last);

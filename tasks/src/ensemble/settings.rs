@@ -11,7 +11,7 @@ use ferrite_records::ensemble::{
 };
 use ferrite_records::read::read;
 
-/// Returns the name of the first links: `cold`, `hot` or the path of a file.
+/// Returns the name of the links from which an ensemble starts: `cold`, `hot` or the path of a file.
 pub fn start(input: &EnsembleInput) -> String {
     match &input.start {
         StartLinks::Cold => "cold".into(),
@@ -20,7 +20,8 @@ pub fn start(input: &EnsembleInput) -> String {
     }
 }
 
-/// Returns the settings that determine the distribution of the links, and the place of the computation.
+/// Returns the settings of a run for its lines: those that determine the distribution of the links, the backend, the
+/// device and the processes.
 pub fn settings(
     input: &EnsembleInput,
     [backend, device]: &[String; 2],

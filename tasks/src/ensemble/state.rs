@@ -112,11 +112,11 @@ pub struct ChainState {
     /// Lower and upper end of the interval of the rational functions of each quark group, one group after the other; 0 for groups without
     /// any.
     pub bounds: Vec<f64>,
-    /// Number of poles for which each quark group has tolerances in molecular dynamics; empty in states of earlier versions.
+    /// Number of poles of each quark group, for which its tolerances in molecular dynamics are given; empty in states of earlier versions.
     pub poles: Vec<usize>,
     /// Links from which the run started, as named in the input; `None` in states of earlier versions.
     pub start: Option<String>,
-    /// Sizes of the batches of noise vectors. Sums are rounded differently in other batches.
+    /// Sizes of the batches of noise vectors. Batches of other sizes would round sums differently.
     pub batches: Vec<usize>,
 }
 
@@ -125,7 +125,7 @@ pub struct ChainState {
 pub struct StoredLinks {
     /// Name of the file in the folder of the run.
     pub name: String,
-    /// Checksum as printed in the file's header; `None` in states of earlier versions.
+    /// Checksum of the links or momenta, as stated in the file's header; `None` in states of earlier versions.
     pub checksum: Option<String>,
 }
 
@@ -138,9 +138,9 @@ pub struct Saved {
     pub links: StoredLinks,
     /// File of the momenta; `None` if trajectories do not keep them.
     pub momenta: Option<StoredLinks>,
-    /// Length in bytes of the lines of trajectories up to the state.
+    /// Length in bytes of the lines of `trajectories.jsonl` up to the state.
     pub bytes: u64,
-    /// CRC-32 of the lines of trajectories up to the state; `None` in states of earlier versions.
+    /// CRC-32 of the lines of `trajectories.jsonl` up to the state; `None` in states of earlier versions.
     pub lines: Option<u32>,
 }
 
@@ -196,7 +196,7 @@ impl Saved {
             |key: &str| Failure::refused(format!("{shown} is incomplete: {key} is missing; restore the file"));
         let sealed = keys.format.value().ok_or_else(|| missing("format"))?;
         match keys.crc32.value() {
-            // States of earlier versions have no such key. If one is there, somebody added it, and it is checked as well.
+            // States of earlier versions have no key `crc32`. If a user added one, it is checked as well.
             Some(seal) => is_sealed(path, seal)?,
             None if sealed => return Err(missing(SEAL)),
             None => {}

@@ -9,14 +9,14 @@ use ferrite_inputs::values::{Switch, Value as _};
 use ferrite_inputs::{Input, RESIDUAL, is_residual};
 use std::ops::RangeInclusive;
 
-/// Table `[[fermion]]` of an input, as the source of the keys of quarks and their operator.
+/// Table `[[fermion]]` of an input, from which quarks and their operator read their keys.
 pub struct InTable<'a> {
     input: &'a mut Input,
     number: usize,
 }
 
 impl<'a> InTable<'a> {
-    /// Returns the keys of the table `number`, counted from 0.
+    /// Returns the table `[[fermion]]` with the index `number`, counted from 0.
     pub fn new(input: &'a mut Input, number: usize) -> Self {
         InTable { input, number }
     }

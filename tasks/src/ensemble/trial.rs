@@ -12,8 +12,8 @@ use ferrite::hmc::trajectory::Chain;
 use ferrite::lattice::Lattice;
 use std::time::Instant;
 
-/// Measures the seconds of trajectories on another lattice, starting from random links. Each entry of `steps` is a number of outermost
-/// steps. No results are kept.
+/// Measures the time in seconds of trajectories on the lattice `on`, each starting from random links. Each entry of `steps` is the number
+/// of outermost steps of one trajectory. The trajectories are discarded.
 pub fn trial<const N: usize>(
     input: &EnsembleInput,
     device: &Device,

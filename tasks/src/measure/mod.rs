@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tracing::info;
 
-/// Gradient flow to follow, with its steps.
+/// Gradient flow of a measurement: its action, its final flow time and its steps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowCourse {
     /// Last flow time in units of a².
@@ -80,8 +80,8 @@ pub struct MeasureRequest {
     pub output: Option<PathBuf>,
 }
 
-/// *Collective.* Measures configurations, and calls `each` with the line of each as soon as it is measured. Returns the lines of all of
-/// them, and how the measurement ended: lines before a failure are kept.
+/// *Collective.* Measures configurations one by one, and calls `each` with the line of a configuration as soon as it is measured. Returns
+/// the lines of all configurations. If a measurement fails after the first line, returns the lines so far together with the failure.
 ///
 /// # Errors
 /// Whatever is found wrong before the first configuration is measured, and failures of the first one.
@@ -232,7 +232,7 @@ impl Measurement<'_> {
             if self.session.is_stopped(number as usize) {
                 return Err(self.session.stopped(format!("ended at t = {:.4} of the flow", flow.time())));
             }
-            // Every step is measured, so that t0 and w0 do not depend on the number of points in the record.
+            // Observables are computed at every step, so that t₀ and w₀ do not depend on the number of points in the record.
             let point = flow.look()?;
             if !is_finite(&point) {
                 let (path, time, step) = (path.display(), flow.time(), request.step);

@@ -8,7 +8,7 @@ use ferrite_records::spectrum::SolveNote;
 /// with a new residual.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SolveAccount {
-    /// Residual, iterations, batches and seconds.
+    /// Residual, iterations, batches and time of the solve.
     pub note: SolveNote,
     /// Whether the propagator was read from a file.
     pub is_read: bool,
@@ -25,7 +25,8 @@ impl SolveAccount {
         };
         SolveAccount { note, is_read: false }
     }
-    /// Returns the account of a propagator that was read: the record of its solve, with the residual computed from the file.
+    /// Returns the account of a propagator that was read from a file. It has the record of the original solve, with the residual computed
+    /// from the file.
     pub fn of_read(noted: SolveNote, true_residual: f64) -> Self {
         SolveAccount { note: SolveNote { true_residual: Some(true_residual), ..noted }, is_read: true }
     }

@@ -14,7 +14,7 @@ use ferrite::operators::StaggeredPhases;
 use num_complex::Complex64;
 use serde::Deserialize;
 
-/// Correlators that a contraction computes, with the axes of their array.
+/// Kind of hadron whose correlators a contraction computes. It determines the axes of the array.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "hadron", rename_all = "kebab-case")]
 pub enum HadronRequest {
@@ -96,8 +96,8 @@ impl Contraction {
             _ => Ok(()),
         }
     }
-    /// *Collective.* Returns the correlators from the propagators of one or two quarks, summed over all processes. Only the conserved
-    /// charge needs the links.
+    /// *Collective.* Returns the correlators from the propagators of one or two quarks, summed over all processes. `Charge`, the conserved
+    /// charge, is the only request that needs the links.
     ///
     /// # Errors
     /// Failures of the device or of messages.
@@ -132,7 +132,7 @@ impl Contraction {
             }
             HadronRequest::Charge { source, antiperiodic } => {
                 let gauge =
-                    gauge.ok_or_else(|| Failure::refused("the conserved charge needs links, but none were given"))?;
+                    gauge.ok_or_else(|| Failure::refused("the conserved charge needs links, but none are given"))?;
                 let (links, source) = (ChargeLinks::new(domain, gauge)?, gamma(*source)?);
                 conserved_charge(&links, [quark, other], source, origin, momenta, boundary(*antiperiodic))?.concat()
             }

@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 use tracing::debug;
 
-/// Type of quarks, with the correlators of its hadrons.
+/// Type of quarks whose hadrons can be measured: defines their correlators.
 pub trait Hadrons: Quark {
     /// *Collective.* Returns correlators from the propagators of all quarks from one source position. They are sums over this process's
     /// sites, by the time from the source.
@@ -297,7 +297,7 @@ enum SolvedSource {
     Shifted([bool; 3]),
 }
 
-/// Solve of a propagator: its quark, source position and source.
+/// Account of the solve for one propagator, with its quark, source position and source.
 pub struct Solved {
     quark: usize,
     origin: [usize; 4],

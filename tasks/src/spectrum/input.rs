@@ -154,7 +154,7 @@ pub struct Shell {
     pub ape_weight: f64,
     /// Number of steps of APE smearing.
     pub ape_steps: usize,
-    /// Momentum of the quarks for which the smearing is optimal, in units of 2π/L.
+    /// Momentum of the quarks at which the smeared operators couple best, in units of 2π/L.
     pub momentum: [f64; 3],
 }
 
@@ -196,7 +196,7 @@ pub struct ThreePoint {
 pub struct TasteMeson {
     /// Name of the meson's correlators.
     pub name: String,
-    /// Operators over which the correlator is averaged.
+    /// Operators whose correlators are averaged.
     pub operators: Vec<SpinTaste>,
 }
 
@@ -238,7 +238,7 @@ pub struct SpectrumInput {
     pub shell: Option<Shell>,
     /// Whether quarks are smeared at the sink.
     pub shell_sink: bool,
-    /// Three-point functions; `None` without them.
+    /// Settings of three-point functions; `None` if none are computed.
     pub three_point: Option<ThreePoint>,
     /// Whether nucleons are computed.
     pub nucleon: bool,
@@ -254,14 +254,14 @@ pub struct SpectrumInput {
     pub plot: Vec<String>,
     /// Whether quarks are staggered.
     pub staggered: bool,
-    /// Parameter in which the other quark of a doublet differs from the one that is solved for; only for twisted mass.
+    /// Name of the parameter that has the opposite sign for the other quark of a twisted doublet; `None` without twisted mass.
     pub partner: Option<&'static str>,
     /// Device that computes.
     pub device: DeviceChoice,
 }
 
 impl SpectrumInput {
-    /// Reads the input file and the settings typed beside it; `add` adds flags. Fails with a list of all mistakes.
+    /// Reads the input file and the settings typed beside it. `add` adds the values of flags. Fails with a list of all mistakes.
     pub fn read(args: &SpectrumSource, add: impl Fn(&mut Input)) -> Outcome<Self> {
         let mut s = Input::new(&SPECTRUM_SCHEMA);
         if let (true, Some(input)) =
@@ -297,7 +297,7 @@ impl SpectrumInput {
                 }
             }
             if let Some(setting) = solve.get("batch") {
-                s.wrong(&setting, "is not a key of this table: write batch = N above the first table");
+                s.wrong(&setting, "batch is not a key of this table: write batch = N above the first table");
             }
             add(solve);
             let chosen = definition(&mut solve.clone());
@@ -423,7 +423,7 @@ impl SpectrumInput {
             device,
         })
     }
-    /// Returns whether some correlators need more solves than one propagator of each quark.
+    /// Returns whether some correlators need further solves, in addition to one propagator of each quark.
     pub fn has_further_solves(&self) -> bool {
         self.three_point.is_some() || !self.tastes.is_empty()
     }
@@ -441,19 +441,19 @@ impl SpectrumInput {
     pub fn has_several_origins(&self) -> bool {
         self.origins.len() * self.times > 1
     }
-    /// Returns the first part of the names of a meson's correlators.
+    /// Returns the beginning of the names of a meson's correlators: the names of its quarks, if there are several quarks.
     pub fn meson(&self, pair: [usize; 2]) -> String {
         meson(&self.quarks, pair)
     }
-    /// Returns the first part of the names of a baryon's correlators.
+    /// Returns the beginning of the names of a baryon's correlators: the name of its quark, if there are several quarks.
     pub fn baryon(&self, quark: usize) -> String {
         baryon(&self.quarks[quark])
     }
-    /// Returns the settings, as keys of `ferrite solve`, of the solve for a quark from a source position on a configuration.
+    /// Returns an input with the keys of `ferrite solve`, for the solve for a quark from a source position on a configuration.
     pub fn solve_settings(&self, quark: usize, origin: [usize; 4], configuration: &Path) -> Input {
         let mut solve = self.quarks[quark].solve.clone();
         solve.put("gauge", &[configuration.display().to_string()], "configurations");
-        // Sites and components of the sources. The `source` of the input determines their type.
+        // The names of points state the position and the components of the sources. Their type follows from the key `source` of the input.
         let [x, y, z, t] = origin;
         let point = |component: String| format!("point:{x},{y},{z},{t},{component}");
         let points: Vec<String> = if self.staggered {
@@ -577,7 +577,10 @@ impl SpectrumInput {
         let far = |p: &&[i32; 3]| p.iter().zip(size).any(|(p, extent)| 2 * p.unsigned_abs() as usize > extent);
         let sinks = self.three_point.iter().map(|three| &three.momentum);
         if let Some(p) = self.momenta.iter().chain(sinks).find(far) {
-            let why = format!("momenta: {p:?} in units of 2π/L is outside the Brillouin zone of {lattice}");
+            let why = format!(
+                "momenta: {p:?}, in units of 2π/L, is outside the Brillouin zone of {lattice}: give components up to \
+                 L/2"
+            );
             return Err(Failure::refused(why));
         }
         Ok(())
@@ -688,14 +691,13 @@ fn quarks(s: &mut Input) -> Vec<QuarkInput> {
         let key = format!("quark.{number}.name");
         match name.get() {
             None if !s.was_refused(&key) => s.missing(format!(
-                "{key} is missing: names of mesons contain the names of \
-                                                               their quarks"
+                "{key} is missing: give each quark a name, because the names of mesons contain those of their quarks"
             )),
             None => {}
             Some(text) => {
                 let word = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
                 if text.is_empty() || !word {
-                    s.wrong(&name, "a name contains only letters, digits and '_'");
+                    s.wrong(&name, format!("'{text}' is not a name: use letters, digits and '_' only"));
                 } else if quarks.iter().any(|other| other.name == *text) {
                     s.wrong(&name, format!("two quarks have the name '{text}': rename one of them"));
                 }
@@ -725,7 +727,7 @@ fn three_point(s: &mut Input, quarks: &[QuarkInput]) -> Option<ThreePoint> {
     }
     let momentum = keys.momentum.value().unwrap_or_default();
     if momentum.iter().any(|p| p.fract() != 0.0) {
-        s.wrong(&keys.momentum, "expected whole numbers, in units of 2π/L");
+        s.wrong(&keys.momentum, format!("expected whole numbers, in units of 2π/L, not {momentum:?}"));
     }
     let charge = keys.charge.is_on();
     if charge && quarks.iter().any(|quark| quark.solve.get("theta").is_some()) {
@@ -828,7 +830,7 @@ fn tastes(s: &mut Input, names: &Listed<Item>) -> Vec<TasteMeson> {
                 Ok(operator) => vec![TasteMeson { name: text.clone(), operators: vec![operator] }],
                 Err(why) => {
                     let names: Vec<&str> = PIONS.iter().map(|(name, _)| *name).collect();
-                    s.wrong(name, format!("{why}; for pions give all, or one of {}", names.join(", ")));
+                    s.wrong(name, format!("{why}; give pions for all pions, or one of {}", names.join(", ")));
                     continue;
                 }
             },

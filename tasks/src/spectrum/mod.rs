@@ -45,7 +45,8 @@ pub fn check(
         return Err(Failure::refused(format!("{what}: no configurations")));
     }
     let mut solves = quarks::check(&input, &all, &what)?;
-    // One propagator is solved for at a time, so the quark that needs most memory counts. Propagators already in memory are not counted.
+    // Propagators are solved for one at a time, so the quark that needs most memory counts. Propagators that stay in memory are not
+    // included.
     let most = |cut: Cut, together: usize, solves: &[Solve]| -> Needs {
         let total = |needs: &Needs| needs.iter().map(|(_, bytes)| bytes).sum::<usize>();
         solves.iter().map(|solve| solve.memory(cut, together)).max_by_key(total).unwrap_or_default()
@@ -103,7 +104,7 @@ pub fn measure(
     let count = missing.len();
     for (number, configuration) in missing.iter_mut().enumerate() {
         let begin = Instant::now();
-        // The contents are recorded before the links are read for the solve, because the result belongs to these contents.
+        // The contents of the file are recorded before its links are read, so that the result belongs to the recorded contents.
         configuration.hold(comm)?;
         let found = if input.staggered {
             correlators::measure::<ColourVector>(&input, configuration, &what, &device, session)?

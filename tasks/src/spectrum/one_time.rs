@@ -24,8 +24,9 @@ pub fn of_profile<F: Fermion>(part: &Section, time: usize, profile: Option<&[Com
     let lattice = section.local;
     let Some(profile) = profile else { return Err(Failure::failed("a source has no profile")) };
     if profile.len() != lattice.volume() {
-        let count = profile.len();
-        return Err(Failure::refused(format!("a profile of {count} numbers does not fit the sites of {lattice}")));
+        let (count, volume) = (profile.len(), lattice.volume());
+        let why = format!("the profile has {count} numbers, but {lattice} has {volume} sites: give one for each site");
+        return Err(Failure::refused(why));
     }
     let one = |component: usize| {
         let mut field = HostField::<F>::zero(lattice);
@@ -36,8 +37,8 @@ pub fn of_profile<F: Fermion>(part: &Section, time: usize, profile: Option<&[Com
     Ok(Some((time - part.origin[3], (0..F::COMPONENTS).map(one).collect())))
 }
 
-/// *Collective.* Applies a spatial operation to all components of a source on one time slice. `domain` has two time slices, on the part of
-/// the lattice that `gauge` has.
+/// *Collective.* Applies a spatial operation to all components of a source on one time slice. `domain` has two time slices on each process;
+/// in space it is partitioned like the links `gauge`.
 ///
 /// # Errors
 /// Failures of the device.
@@ -58,7 +59,8 @@ pub fn worked_on<F: Fermion>(
     Ok(time.map(|time| (time, made)))
 }
 
-/// *Collective.* Solves for all components of a source in batches of these sizes with `solve`. Gathers the solutions on the domain `home`.
+/// *Collective.* Solves for all components of a source with `solve`, in batches of the sizes `sizes`. Gathers the solutions on the domain
+/// `home`.
 ///
 /// # Errors
 /// Failures of the first batch that could not begin.

@@ -77,8 +77,8 @@ pub fn check(input: &SpectrumInput, configurations: &[&Path], what: &str) -> Out
         let mut its = settings_of(0, configuration);
         match header(&mut its).map(|header| header.lattice) {
             None => its.finish(what).unwrap_or_else(|mistakes| settings.missing(mistakes)),
-            Some(lattice) if first.is_some_and(|first| first != lattice) => settings.missing(format!(
-                "{} is on {lattice}, but the first configuration is on another lattice: measure it in another run",
+            Some(lattice) if let Some(first) = first.filter(|first| *first != lattice) => settings.missing(format!(
+                "{} is on {lattice}, but the first configuration is on {first}: measure it in another run",
                 configuration.display()
             )),
             Some(_) => {}
@@ -91,7 +91,7 @@ pub fn check(input: &SpectrumInput, configurations: &[&Path], what: &str) -> Out
     Ok(solves)
 }
 
-/// Data from which sources are made.
+/// Data that determine the sources of a propagator on a part of the lattice.
 #[derive(Clone, Copy)]
 pub struct SourceOf<'a> {
     input: &'a SpectrumInput,
@@ -100,7 +100,7 @@ pub struct SourceOf<'a> {
     section: Section,
 }
 
-/// Type of quarks, with the sources of its propagators.
+/// Type of quarks whose propagators can be computed: defines their sources.
 pub trait Quark: Fermion {
     /// Title in the files of kept propagators.
     const TITLE: &'static str;
@@ -143,7 +143,7 @@ impl Quark for ColourVector {
     }
 }
 
-/// Seconds spent on each kind of work for a configuration.
+/// Time in seconds spent on each kind of work for a configuration.
 #[derive(Clone, Copy, Default)]
 pub struct Spent {
     /// Seconds for reading, checking and smearing the links.
@@ -154,12 +154,12 @@ pub struct Spent {
     solves: f64,
     /// Seconds for smearing at the sinks.
     sinks: f64,
-    /// Seconds for contractions.
+    /// Time for contractions in seconds.
     pub hadrons: f64,
 }
 
 impl Spent {
-    /// Describes the seconds for people; `all` is the total number of seconds.
+    /// Describes the times for people. `all` is the total time in seconds.
     pub fn describe(&self, all: f64) -> String {
         let Spent { links, sources, solves, sinks, hadrons } = *self;
         let rest = all - links - sources - solves - sinks - hadrons;
@@ -189,7 +189,7 @@ fn fit_beside(solves: &[Solve], cut: Cut, propagators: usize, free: usize) -> bo
     propagators + solves.iter().map(bytes).max().unwrap_or(0) <= free
 }
 
-/// Links of each quark on a configuration, as its operator takes them; empty until they are read.
+/// Links of each quark on a configuration, as prepared for its operator; empty until they are read.
 pub struct QuarkLinks(Vec<OnceCell<LinksRead>>);
 
 impl QuarkLinks {
@@ -220,7 +220,7 @@ pub struct QuarksOn<'a> {
     /// Links with APE smearing, for Gaussian smearing of sources and sinks.
     smeared: Option<HostGauge>,
     plaquette: Option<f64>,
-    /// Seconds spent on each kind of work.
+    /// Time spent on each kind of work.
     pub spent: Spent,
 }
 
@@ -320,9 +320,8 @@ impl<'a> QuarksOn<'a> {
         }
         let links = self.device.while_loading(&modules, || LinksRead::of(plan, layout, comm))?;
         let HostLinks::Gauge(file) = &links.links else {
-            return Err(
-                Failure::refused("hadrons need a gauge configuration: fat and long links are not sufficient").shared()
-            );
+            let why = "hadrons need a gauge configuration, but only fat and long links are given: give gauge";
+            return Err(Failure::refused(why).shared());
         };
         if self.plaquette.is_none() {
             look_at_gauge(input, &file.gauge, layout, self.configuration, comm)?;
@@ -347,7 +346,8 @@ impl<'a> QuarksOn<'a> {
         solve.possible(layout.cut())?;
         charge_needs_whole_time(input, &layout)?;
         let [_, home] = self.domains::<F>(&layout)?;
-        // Counts links before and after smearing, fat and long links, and propagators in host memory or one that is read or written.
+        // The count includes links before and after smearing, fat and long links, and propagators that are in host memory or pass through
+        // it on the way from or to a file.
         let links = if plan.definition().is_improved() { 4 } else { 2 } + input.quarks.len() - 1;
         let volume = layout.local().volume();
         let kept = KeptPropagator::of(input, self.configuration, quark, origin);
@@ -388,7 +388,8 @@ impl<'a> QuarksOn<'a> {
                 let fields = solutions.download::<F>()?;
                 kept.write(self.configuration, (&fields, &solved), F::TITLE, &layout, &self.session.comm)?;
             }
-            // Changing the spin basis rounds. After this step, solutions have the same bits as those read from files.
+            // Rounding in a change of the spin basis alters the solutions. This step gives them the bits of solutions that are read from a
+            // file.
             solutions.pack(&solutions.unpack()?)?;
             (solutions, solved)
         };
@@ -473,12 +474,12 @@ impl<'a> QuarksOn<'a> {
     ) -> Outcome<(FullField, Report, Batches)> {
         let begin = Instant::now();
         let [domain, home] = self.domains::<F>(layout)?;
-        let why = "the squares of some source components are outside the range of double precision: the quark is too \
-                   heavy for this correlator";
+        let why = "the squares of some source components are outside the range of double precision, because the quark \
+                   is too heavy for this correlator: choose a lighter quark";
         let is_held = !sources.iter().flat_map(|(_, fields)| fields).any(out_of_range);
         self.session.comm.agree(is_held.then_some(()).ok_or_else(|| Failure::failed(why)))?;
         let whole = whole_bytes::<F>(layout, [&domain, &home]);
-        // A multigrid setup that exists needs memory for its iterations.
+        // If a multigrid setup exists, the solve needs memory for iterations of multigrid.
         let has_setup = self.ready[quark].as_ref().is_some_and(|there| there.configuration.multigrid_setup().is_some());
         let needs = |together: usize| {
             let mut needs = solve.memory_with(layout.cut(), together, has_setup);
@@ -530,8 +531,8 @@ impl<'a> QuarksOn<'a> {
         self.forget_links(None)?;
         task.split(self.input.batch, count, &needs)
     }
-    /// *Collective.* Returns the sequential propagator of a quark through a sink, which is `separation` after the source position. The
-    /// sequential source is made from the propagator of the other quark of a meson, or of the same quark of a nucleon.
+    /// *Collective.* Returns the sequential propagator of a quark through a sink, `separation` time slices after the source. The sequential
+    /// source is made from the propagator of the other quark of a meson, or of the same quark of a nucleon.
     pub fn sequential(
         &mut self,
         quark: usize,
@@ -600,7 +601,7 @@ impl<'a> QuarksOn<'a> {
         let solved = SolveAccount::new(&report, &batches);
         Ok(Propagator { fields, unsmeared: None, layout, boundary, phases, plaquette: None, solved })
     }
-    /// Returns the links of a quark's operator on the backend that contracts propagators. The quark must have been solved for.
+    /// Returns the links of a quark's operator on the backend that contracts propagators. Requires an earlier solve for this quark.
     pub fn charge_links(&mut self, quark: usize) -> Outcome<&ChargeLinks> {
         let links = &self.links.0[quark].get().expect("links are read before a solve").links;
         let (HostLinks::Gauge(file), Some([_, home])) = (links, &self.domains) else {

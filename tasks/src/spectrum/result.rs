@@ -37,7 +37,7 @@ pub struct File {
 }
 
 impl File {
-    /// *Collective.* Reads the correlators of this input from a folder, if the folder exists.
+    /// *Collective.* Reads the correlators in a folder, if the folder exists. Fails if they belong to another input.
     pub fn read(folder: &Path, input: &SpectrumInput, comm: &RunCommunicator) -> Outcome<Self> {
         let path = folder.join(LINES);
         let (mut lock, mut lines) = (None, target::Lines::default());
@@ -91,8 +91,8 @@ impl File {
         let why = format!("{} has configurations on {before}, not {lattice}: name another folder", path.display());
         Err(Failure::refused(why).shared())
     }
-    /// *Collective.* Creates the folder and that of propagators, and locks the folder against other processes. Fails if the propagators
-    /// `kept` cannot be written.
+    /// *Collective.* Creates the folder of results and the folder of propagators, and locks the former against other processes. Fails if
+    /// the propagators `kept` cannot be written.
     pub fn open(&mut self, input: &SpectrumInput, kept: &[PathBuf], comm: &RunCommunicator) -> Outcome {
         let File { lock, folder, lines, .. } = self;
         comm.once(|| {
@@ -174,7 +174,7 @@ impl File {
     pub fn first(&self) -> Option<&Correlators> {
         self.done.first().map(|(_, found)| found)
     }
-    /// Returns the hadrons that are shown; empty before the first configuration.
+    /// Returns the hadrons whose effective masses are shown; empty before the first configuration.
     pub fn channels(&self) -> Vec<HadronChannel> {
         self.done.first().map_or_else(Vec::new, |(_, found)| hadrons(found))
     }
@@ -203,14 +203,15 @@ impl File {
     pub fn choice(&self, bin: usize) -> AnalysisChoice {
         self.chain(bin).1
     }
-    /// Returns the real part of the mean of the correlators `names` at zero momentum, for each configuration in the order of chains; `None`
-    /// if a correlator is missing.
+    /// Returns the real part of the mean of the correlators `names` at zero momentum, by time, for each configuration in the order of
+    /// chains; `None` if a correlator is missing.
     pub fn samples(&self, names: &[String]) -> Option<Vec<Vec<f64>>> {
         self.chain(1).0.into_iter().map(|k| self.done[k].1.mean(names)).collect()
     }
 }
 
-/// *Collective.* Writes the arrays and the plot. Returns the paths of all files of the folder.
+/// *Collective.* Writes the array of correlators, its axes and the plot of effective masses. Returns the paths of these files and of the
+/// lines; empty before the first configuration.
 pub fn write(
     folder: &Path,
     file: &File,
@@ -247,7 +248,7 @@ pub fn write(
     Ok(vec![lines, array, names, picture])
 }
 
-/// Returns the paths of the files in a folder of results.
+/// Returns the paths of the files in a folder of results: lines, array, axes and plot.
 pub fn files(folder: &Path) -> [PathBuf; 4] {
     [LINES, "correlators.npy", AXES, "effective-masses.svg"].map(|name| folder.join(name))
 }

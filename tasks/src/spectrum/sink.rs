@@ -20,7 +20,7 @@ pub enum SinkOf {
 }
 
 impl SinkOf {
-    /// Returns the matrix Γ at the source in the contraction that gives the three-point function.
+    /// Returns the matrix Γ at the source of the contraction that gives the three-point function.
     pub fn source(self) -> Gamma {
         match self {
             SinkOf::Meson(gamma) => gamma,
@@ -59,7 +59,7 @@ pub(super) fn boundary(antiperiodic: bool) -> TimeBoundary {
     if antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic }
 }
 
-/// Hadron at a sink, by number or by name.
+/// Hadron at a sink: a meson by the number of its matrix, or the nucleon by the names of projector and flavour.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum NamedSink {
@@ -107,13 +107,14 @@ impl SinkRequest {
     pub fn sources(&self, section: Section, fields: &[HostSpinor]) -> Outcome<Vec<HostSpinor>> {
         let hadron = self.hadron(section.global)?;
         if fields.len() != Spinor::COMPONENTS {
-            return Err(Failure::refused(format!("{} fields are not a propagator of 12 components", fields.len())));
+            let (given, needed) = (fields.len(), Spinor::COMPONENTS);
+            return Err(Failure::refused(format!("a propagator has {needed} fields, but {given} are given")));
         }
         Ok(hadron.sources(section, fields, &self.place))
     }
 }
 
-/// Returns the matrix Γ with this number, a product of γ matrices.
+/// Returns the matrix Γ whose number is `number`: one of the 16 products of γ matrices.
 ///
 /// # Errors
 /// A number that none has.

@@ -4,7 +4,7 @@ use ferrite::field::FullField;
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::{FermionKind, Precision};
 
-/// Spatial operation on fields, which acts on each time slice separately.
+/// Operation on fields that acts on each time slice separately: smearing or a shift.
 #[derive(Clone, Copy)]
 pub enum SpatialWork {
     /// Gaussian smearing.

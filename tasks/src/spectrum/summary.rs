@@ -107,7 +107,7 @@ impl Summary {
             (bin, rest) => format!("{all} in {} of {bin}, without the last {rest}", count(self.bins, "bin")),
         }
     }
-    /// Returns the plot of effective masses and quark masses, one panel for each.
+    /// Returns the plot of effective masses and quark masses, with one panel for each hadron and each quark mass.
     pub fn picture(&self, title: &str, lattice: [usize; 4]) -> ErrorBarPlot {
         let on = extents(lattice);
         let panel = |hadron: &Hadron| ErrorBarPanel {

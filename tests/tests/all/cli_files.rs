@@ -141,7 +141,7 @@ fn files_that_are_not_right() {
     bad[at..at + 8].copy_from_slice(&bytes(old + 1e-7));
     write("off.npy", &bad);
     let solve = "solve --gauge off.npy --mass 0.1 --source random:1 --backend cpu";
-    room.fails(2, &format!("{solve} --reconstruct 12"), &["off.npy", "off SU(3)", "--reconstruct 18"]);
+    room.fails(2, &format!("{solve} --reconstruct 12"), &["off.npy", "deviate from SU(3)", "--reconstruct 18"]);
     assert_eq!(room.json(&solve.replace(" --backend cpu", ""))["reconstruct"], "18");
     assert_eq!(room.json("solve --gauge off.npy --mass 0.1 --source random:1 --reunitarise")["reconstruct"], "12");
     // Spinor files.
@@ -350,6 +350,6 @@ fn conversions_copy_metadata() {
     fs::write(room.path("off.lime"), [fs::read(room.path("e.lime")).unwrap(), record].concat()).unwrap();
     room.fails(1, "verify off.lime", &["plaquette of the links is", "the header has 0.5"]);
     let report = room.json("convert off.lime mended.lime --no-verify");
-    assert_eq!(report["left_out"], serde_json::json!(["the plaquette in xlf-info, because it differs"]));
+    assert_eq!(report["left_out"], serde_json::json!(["the plaquette in xlf-info, because that of the copy differs"]));
     room.json("verify mended.lime");
 }

@@ -125,7 +125,8 @@ fn bicgstab_goes_on_where_multigrid_does_not_converge() {
     assert_eq!((&report["solver"], &report["converged"]), (&"bicgstab".into(), &true.into()));
     let changes = report["method_changes"].as_array().unwrap();
     assert_eq!((changes.len(), &changes[0]["solver"]), (1, &"bicgstab".into()));
-    assert!(changes[0]["reason"].as_str().unwrap().starts_with("multigrid has reduced the residual to"), "{changes:?}");
+    let reason = "multigrid has reduced the residual only to";
+    assert!(changes[0]["reason"].as_str().unwrap().starts_with(reason), "{changes:?}");
     // Who wants to know how far multigrid gets is not helped.
     room.fails(1, &format!("{solve} --no-escalation --max-iterations 200"), &["no convergence in 200 iterations"]);
 }

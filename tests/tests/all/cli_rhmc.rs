@@ -167,7 +167,7 @@ fn a_run_and_how_it_goes_on() {
     room.fails(2, "rhmc run.toml --out whole --backend cpu", &["whole contains a run", "--resume"]);
     room.fails(2, "rhmc run.toml --out nothing --resume --backend cpu", &["nothing", "no state.toml"]);
     let other = "rhmc run.toml --out whole --resume --set seed=5 --backend cpu";
-    room.fails(2, other, &["has the seed 11, but the input has 5"]);
+    room.fails(2, other, &["has the seed 11, but the input has the seed 5"]);
     let other = "rhmc run.toml --out whole --resume --set lattice=4,4,4,8 --backend cpu";
     room.fails(2, other, &["whole: this run is on 4×4×4×4, but the input has 4×4×4×8"]);
     // Other physics is another run; other steps are reported.

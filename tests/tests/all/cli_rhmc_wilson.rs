@@ -191,7 +191,7 @@ fn mistakes_are_reported() {
         ),
         ("fermion.0.mg-vectors=16", "applies only to method = \"multigrid\"; remove it"),
         ("fermion.1.method=multigrid", "because CG solves the rational function of one flavour"),
-        ("fermion.0.method=multigrid --set fermion.0.mg-vectors=20", "must be a multiple of 8"),
+        ("fermion.0.method=multigrid --set fermion.0.mg-vectors=20", "20 is not a multiple of 8"),
         ("fermion.0.method=multigrid --set fermion.0.mg-block=3,4,4,4", "clover quarks 2 at kappa = 0.125: "),
         (
             "fermion.0.operator=twisted-clover --set fermion.0.mu=0.1 --set fermion.0.method=multigrid",

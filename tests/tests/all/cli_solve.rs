@@ -85,7 +85,7 @@ fn ways_of_correction_and_guesses() {
         ("--delta 0.1 --correction defect", "applies only to --correction reliable"),
         ("--inner-tol 0.1", "applies only to --correction defect"),
         ("--inner-tol 2 --correction defect", "'2' is not a number above 0 and below 1"),
-        ("--source random:2 --guess y.npy", "holds 1 fields, but there are 2 sources"),
+        ("--source random:2 --guess y.npy", "holds 1 field, but there are 2 sources"),
         ("--guess nothing.npy", "nothing.npy"),
     ] {
         room.fails(2, &format!("solve --gauge weak.ildg --mass 0.1 --source random:1 {flags}"), &[words]);
@@ -278,8 +278,8 @@ fn batches_are_as_large_as_memory_allows() {
     less(twelve, json!([6, 6]), "memory");
     less(six, json!([4, 4, 4]), "memory");
     let run = room.run(&format!("solve run.toml --backend cpu --memory {}", twelve - 1));
-    assert!(run.stdout.contains("12 right-hand sides in batches of 6: limited by memory"), "{}", run.stdout);
-    assert!(run.stderr.contains("12 right-hand sides in batches of 6: limited by memory"), "{}", run.stderr);
+    assert!(run.stdout.contains("12 right-hand sides in batches of 6 (limited by memory)"), "{}", run.stdout);
+    assert!(run.stderr.contains("12 right-hand sides in batches of 6 (limited by memory)"), "{}", run.stderr);
     assert!(run.stdout.contains("  point:0,0,0,0,3,2: "), "{}", run.stdout);
     let check = room.json(&format!("check run.toml --memory {}", twelve - 1));
     assert_eq!((&check["batches"], &check["ok"]), (&json!([6, 6]), &json!(true)));
@@ -289,7 +289,7 @@ fn batches_are_as_large_as_memory_allows() {
     let little = format!("solve run.toml --backend cpu --memory {}", one - 1);
     room.fails(2, &little, &["with 1 right-hand side needs", "links in double"]);
     for (flags, part) in [
-        ("--sources 13", "a point has 12 components"),
+        ("--sources 13", "but a point has 12 components: give at most 12"),
         ("--sources 0", "1 to 4096"),
         ("--sources 2 --source random:1 --source random:2", "give a single source"),
         ("--batch 65", "1 to 64"),

@@ -246,7 +246,8 @@ fn three_colours_of_a_point() {
     let report = room.json(&format!("solve run.toml --memory {}", three - 1));
     assert_eq!((&report["batches"], &report["batches_limited_by"]), (&json!([2, 1]), &json!("memory")));
     assert_eq!(room.json(&format!("solve run.toml --memory {}", two - 1))["batches"], json!([1, 1, 1]));
-    room.fails(2, &format!("{base} --source point:0,0,0,0 --sources 4"), &["a point has 3 components, not 4"]);
+    let many = format!("{base} --source point:0,0,0,0 --sources 4");
+    room.fails(2, &many, &["4 right-hand sides are requested, but a point has 3 components"]);
 }
 
 #[test]

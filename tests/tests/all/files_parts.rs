@@ -336,7 +336,7 @@ fn bad_files_give_all_ranks_the_sentence_of_one_process() {
         let mut off = bytes.clone();
         exponent(&mut off, site([0, 1, 0, 1]) + link, [0x40, 0]);
         exponent(&mut off, site([3, 4, 2, 10]) + 2 * link, [0x41, 0]);
-        check(off, &anyway, "link U_z at site (x, y, z, t) = [3, 4, 2, 10] is off SU(3)");
+        check(off, &anyway, "link U_z at site (x, y, z, t) = [3, 4, 2, 10] deviates from SU(3)");
         let mut nan = bytes.clone();
         for place in [[1, 5, 3, 11], [2, 2, 1, 3], [0, 3, 1, 3]] {
             exponent(&mut nan, site(place) + 3 * link, [0x7f, 0xff]);
@@ -410,7 +410,8 @@ fn bad_blocks() {
     let site = lattice().index([3, 1, 2, 9]);
     nan[128 + (lattice().volume() + site) * 192 + 6..][..2].copy_from_slice(&[0xf8, 0x7f]);
     fs::write(&path, &nan).unwrap();
-    assert!(read(1).contains("block.npy: field 1: spinor at site (x, y, z, t) = [3, 1, 2, 9] is not finite"));
+    let second = "block.npy: field 1, counted from 0: spinor at site (x, y, z, t) = [3, 1, 2, 9] is not finite";
+    assert!(read(1).contains(second));
     assert_eq!(read_block::<Spinor>(&path, 2).unwrap().field, fields[2]);
     fs::write(&path, &good[..good.len() - 1]).unwrap();
     assert!(read(0).contains("the file is cut short"));
@@ -429,7 +430,8 @@ fn bad_blocks() {
             write_block(SharedFile::new(&path, world).part(section), &parts.iter().collect::<Vec<_>>(), &[3], &options)
         }))
     };
-    assert!(write(3, &NPY).contains("field 2: spinor at site (x, y, z, t) = [3, 1, 2, 9] is not finite"));
+    let third = "field 2, counted from 0: spinor at site (x, y, z, t) = [3, 1, 2, 9] is not finite";
+    assert!(write(3, &NPY).contains(third));
     assert!(write(2, &NPY).contains("the number of fields differs from the product of the axes"));
     assert!(write(0, &NPY).contains("no field is given"));
     assert!(write(3, &SCIDAC).contains("a SciDAC file holds one field or a propagator"));
@@ -463,7 +465,7 @@ fn what_cannot_be_written_leaves_no_file() {
     let site = lattice().index([2, 5, 1, 8]);
     bad.links_mut()[4 * site + 1][2][0] += 0.1;
     let said = write("old", &bad, &NERSC, double).to_string();
-    assert!(said.contains("old: link U_y at site (x, y, z, t) = [2, 5, 1, 8] is off SU(3) by"), "{said}");
+    assert!(said.contains("old: link U_y at site (x, y, z, t) = [2, 5, 1, 8] deviates from SU(3) by"), "{said}");
     bad.links_mut()[4 * site + 2][0][0].re = f64::INFINITY;
     for options in all_options() {
         let said = write("new", &bad, options.format, options.precision).to_string();

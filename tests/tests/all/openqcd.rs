@@ -230,7 +230,7 @@ fn open_boundary_conditions_are_named() {
         other.links_mut()[4 * site + 3] = Matrix::default();
     }
     fs::write(room.path("other"), by_the_book(&other)).unwrap();
-    room.fails(2, "plaquette other", &["is off SU(3)"]);
+    room.fails(2, "plaquette other", &["deviates from SU(3)"]);
 }
 
 /// Each command that takes such links says what it assumes, on one process and on many.

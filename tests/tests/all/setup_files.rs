@@ -307,7 +307,7 @@ fn what_is_no_setup_of_this_version_is_refused() {
     let mut bad = vectors.clone();
     // Even sites of row (y, z, t) = (1, 0, 1) are those with x = 0: number 5.
     bad[1][96 * 5 + 4 * 7..][..4].copy_from_slice(&f32::NAN.to_be_bytes());
-    check(&by_hand(&good, &bad), "field 1: spinor at site (x, y, z, t) = [0, 1, 0, 1] is not finite");
+    check(&by_hand(&good, &bad), "field 1, counted from 0: spinor at site (x, y, z, t) = [0, 1, 0, 1] is not finite");
     // Checksums that are missing, too few, or no JSON.
     let file = by_hand(&good, &vectors);
     let kind = b"ferrite-multigrid-checksums";
@@ -372,13 +372,15 @@ fn ranks_fail_together() {
     for value in [f64::NAN, f64::NEG_INFINITY, 1e39] {
         let mut bad = fields.clone();
         bad[1].sites_mut()[site][3][2].im = value;
-        let says = "field 1: spinor, in single precision, at site (x, y, z, t) = [1, 3, 2, 6] is not finite";
+        let says = "field 1, counted from 0: spinor, in single precision, at site (x, y, z, t) = [1, 3, 2, 6] is not \
+                    finite";
         refused(&same, &bad, says);
     }
     refused(&same, &fields[..1], "1 of 2 vectors are present; write all of them");
-    refused(&same, &[&fields[..], &fields[..1]].concat(), "all vectors of the header have already been written");
+    let too_many = [&fields[..], &fields[..1]].concat();
+    refused(&same, &too_many, "all vectors of the header have already been written; write no more");
     let differs = |rank| SetupHeader { links: format!("{}", rank / 3), ..header.clone() };
-    refused(&differs, &fields, "the headers of rank 3 and rank 0 differ");
+    refused(&differs, &fields, "the headers of rank 3 and rank 0 differ; give the same header on all ranks");
     refused(&|_| SetupHeader { vectors: 0, ..header.clone() }, &[], "1 to 1024 vectors");
     refused(&|_| SetupHeader { operator: json!([1]), ..header.clone() }, &[], "not a JSON object");
     refused(&|_| SetupHeader { links: "x".repeat(1 << 16), ..header.clone() }, &[], "longer than 64 KiB");

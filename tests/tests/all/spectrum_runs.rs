@@ -162,7 +162,7 @@ fn batches_of_components() {
         assert_eq!(check("--set batch=2")["batches"][0], 2);
     }
     let run = room.run("spectrum wilson.toml --out said --backend cpu --batch 6 -v");
-    assert!(run.stderr.contains("cfg.ildg: 12 right-hand sides in batches of 6: as requested"), "{}", run.stderr);
+    assert!(run.stderr.contains("cfg.ildg: 12 right-hand sides in batches of 6 (as requested)"), "{}", run.stderr);
     // The log names keys as the input does.
     for line in
         ["configurations = cfg.ildg (wilson.toml:1:19)", "solve.mass = 0.3 (wilson.toml:5:8)", "batch = 6 (flag)"]

@@ -34,7 +34,7 @@ pub struct FormatsPlan {
 }
 
 impl FormatsPlan {
-    /// Reads `--operator` and the flags for staggered operators. Mistakes are added to `input`.
+    /// Reads `--operator` and the flags for staggered operators. Adds mistakes to `input`.
     pub fn new(args: &SolverBenchArguments, input: &mut Input) -> Outcome<Self> {
         let definition = plan::definition(input);
         let operator = definition.and_then(|definition| definition.resolve_all(input));
@@ -88,13 +88,14 @@ impl FormatsPlan {
         let request = Request { reconstruction: LinkStorage::FULL, ..Request::new(&self.operator) };
         let shifts = self.several.as_ref().map(|several| several.shifts.len());
         let mut needs = request.memory(cut.local, &cut.grid, 1, shifts);
-        // The links stay on the device in all formats.
+        // The device keeps the links in all formats at the same time.
         let formats =
             self.schemes.iter().map(|s| StaggeredLinks::bytes_for(improved, s.precision, s.reconstruction, sites));
         needs.push(("links in all formats", formats.sum()));
         needs
     }
-    /// Solves in all formats that the links allow. Also returns the operator with a number for its tadpole factor.
+    /// Solves in all formats that the links allow. Returns the results, and the operator with a number for its tadpole
+    /// factor.
     pub fn work(
         &self,
         domain: &Domain,
@@ -172,7 +173,7 @@ impl FormatsPlan {
             }
         }
     }
-    /// Returns the parameters of the operator and of several systems, under their keys.
+    /// Returns the parameters of the operator and of the series of shifts, under the names of their keys.
     pub fn parameters(&self, operator: &Operator) -> Map<String, Value> {
         let mut parameters = operator.describe_smearing(false);
         parameters.extend(object(&BenchShifts {

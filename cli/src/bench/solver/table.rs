@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// Speed of the matrix in each format, timed without a solver, in 10⁹ floating-point operations per second.
 pub type Rates = Vec<((Precision, LinkStorage), f64)>;
 
-/// Cells of all tables, with the speed of the matrix in each of their formats.
+/// Cells of all tables, with the speed of the matrix in each format of a cell.
 #[derive(Default)]
 pub struct Results {
     /// Cells in the order in which they were solved, each with the number of its table; `None` for staggered operators.
@@ -20,7 +20,7 @@ pub struct Results {
 }
 
 impl Results {
-    /// Returns the cells of the table with this number.
+    /// Returns the cells of the table whose number is `number`.
     pub fn table(&self, number: Option<u32>) -> Vec<&Cell> {
         self.cells.iter().filter(|(table, _)| *table == number).map(|(_, cell)| cell).collect()
     }
@@ -77,7 +77,7 @@ fn row(table: Option<u32>, cell: &Cell, rates: &Rates) -> BenchSolverRow {
     }
 }
 
-/// Returns a table as in the paper, followed by a table with seconds and speeds in the same order.
+/// Returns the results of a table as text: iterations, seconds and speeds, each by mass (rows) and scheme (columns).
 pub fn print(title: &str, cells: &[&Cell], study: &SolverStudy, rates: &Rates) -> String {
     let mut schemes: Vec<SolverScheme> = Vec::new();
     for cell in cells {
@@ -122,7 +122,7 @@ pub fn print(title: &str, cells: &[&Cell], study: &SolverStudy, rates: &Rates) -
 /// Plots time to solution and speed-up relative to double precision of the cells that satisfy `shown`, as in figure 7 of the paper.
 pub fn picture(results: &Results, title: String, shown: impl Fn(&Cell) -> bool) -> LinePlot {
     let cells = || results.cells.iter().map(|(_, cell)| cell).filter(|cell| cell.failures.is_empty() && shown(cell));
-    // Speed-ups are relative to the faster solve in double precision.
+    // Speed-ups are relative to the faster of the solves in double precision.
     let double = |mass: f64| {
         let of_mass = cells().filter(|cell| cell.mass == mass && cell.scheme.precision == Precision::Double);
         of_mass.map(|cell| cell.seconds).min_by(f64::total_cmp)

@@ -62,7 +62,7 @@ fn sums<C: Communicator>(comm: &C) {
     // 20 000 doubles are more than MPI sums in one call, for any number of ranks.
     for length in [0, 1, 2, 3, 17, 1000, 20_000] {
         let mine: Vec<f64> = (0..length).map(|i| summand(comm.rank(), i)).collect();
-        // The sum that every implementation must give bit by bit: rank 0's number, plus rank 1's, plus …
+        // Every implementation must return this sum bit by bit: rank 0's number, plus rank 1's, plus …
         let expected: Vec<u64> = (0..length)
             .map(|i| (1..comm.size()).fold(summand(0, i), |sum, rank| sum + summand(rank, i)).to_bits())
             .collect();
@@ -263,7 +263,8 @@ fn overlap<C: Communicator>(comm: &C) {
         for (tag, byte) in [(9, 3u8), (8, 2)] {
             comm.send(next, tag, vec![byte; 300_000]).unwrap().into_buffer().unwrap();
         }
-        // A rank in this call must still receive, because its sender may wait for messages before it makes the call.
+        // A rank that waits in this call must also receive messages, because their sender may wait for them before it
+        // makes the call.
         call(comm).unwrap();
         for (receive, byte) in receives.into_iter().zip([2, 3]) {
             assert_eq!(receive.into_buffer().unwrap(), vec![byte; 300_000]);

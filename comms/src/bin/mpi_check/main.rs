@@ -188,7 +188,8 @@ fn late_receiver(mpi: &Mpi) -> CheckOutcome {
         drop(mpi.send(last(mpi), 9, vec![7u8; 8 << 20])?);
     }
     if mpi.rank() == last(mpi) {
-        // This is longer than the end of a run waits for messages after all ranks have arrived there (2 s).
+        // The sleep is longer than the 2 s for which the end of a run waits for messages after all ranks have arrived
+        // there.
         std::thread::sleep(Duration::from_secs(4));
         let bytes = mpi.receive(0, 9, vec![0u8; 8 << 20])?.into_buffer()?;
         assert!(bytes.iter().all(|b| *b == 7));

@@ -29,14 +29,14 @@ pub struct Curve {
     pub reconstruction: LinkStorage,
     /// Δ(ε): share of the components that deviate by ε or more, for each ε of [`tolerances`].
     pub share: Vec<f64>,
-    /// Mean deviation of a component, as an absolute value.
+    /// Mean absolute deviation of a component.
     pub mean: f64,
-    /// Largest deviation of a component, as an absolute value.
+    /// Largest absolute deviation of a component.
     pub largest: f64,
 }
 
-/// Applies M̂ with random SU(3) links to a vector whose components have real and imaginary parts in (0, 1). Compares each format on
-/// `backend` with double precision and 18 reals on the CPU. `options.nrhs` is not used.
+/// Applies the even-odd Wilson matrix M̂ with random SU(3) links to a vector whose components have real and imaginary parts in (0, 1).
+/// Returns the deviations of each format on `backend` from double precision with 18 reals on the CPU. `options.nrhs` is not used.
 pub fn accuracy(backend: &dyn Backend, options: &Options) -> Result<Vec<Curve>> {
     let gauge = generate::random(options.lattice, 1);
     let source = uniform(options.lattice, 2);
@@ -76,7 +76,7 @@ fn image(
 
 fn curve(precision: Precision, reconstruction: LinkStorage, got: &HostSpinor, exact: &HostSpinor) -> Curve {
     let pairs = got.sites().par_iter().zip(exact.sites()).enumerate();
-    // Odd sites are zero in both results, so they do not count.
+    // Odd sites are zero in both results, so they are left out of the statistics.
     let even = pairs.filter(|(site, _)| got.lattice().parity(got.lattice().coordinates(*site)) == 0);
     let mut deviations: Vec<f64> = even
         .flat_map_iter(|(_, (a, b))| a.iter().flatten().zip(b.iter().flatten()).map(|(a, b)| (a - b).norm()))

@@ -92,7 +92,7 @@ impl Tables {
     }
     /// Returns the device memory that the study needs, by name.
     pub fn memory(&self, cut: Cut) -> Needs {
-        // Links in three formats stay on the device in addition to those in double precision.
+        // The device keeps links in three formats, in addition to those in double precision.
         let operator = WilsonParams::from_mass(0.0, TimeBoundary::Antiperiodic);
         let request = Request { method: Method::CG, reconstruction: LinkStorage::FULL, ..Request::new(operator) };
         let mut needs = request.memory(cut.local, &cut.grid, 1, None);
@@ -118,7 +118,7 @@ impl Tables {
     }
 }
 
-/// Returns the title of the table with this number.
+/// Returns the title of the table whose number in the paper is `number`.
 pub fn title(number: u32) -> String {
     let what = match number {
         3 => "iterations in double precision",

@@ -55,13 +55,13 @@ pub(super) fn address(instance: &'static Instance) -> usize {
 /// Shared memory of a GPU. The largest amount for a block is 163 KiB at compute capability 8.0, 99 KiB at 8.6 and 8.9, and 227 KiB at 9.0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharedMemory {
-    /// Largest number of bytes that a block can have.
+    /// Largest number of bytes of shared memory that a block can request on this GPU.
     pub most: u32,
 }
 
 impl SharedMemory {
-    /// Returns the largest number of bytes for a block that stores `links` bytes of links. Blocks without links have no more than a GPU
-    /// provides without a special request.
+    /// Returns the largest number of bytes of shared memory for a block that stores `links` bytes of links. A block without links can have
+    /// only as much as a GPU provides without a special request.
     pub fn limit(self, links: u32) -> u32 {
         if links > 0 { self.most } else { self.most.min(UNASKED) }
     }
@@ -115,7 +115,7 @@ fn default_shape(mut blockings: impl Iterator<Item = RhsBlocking>, nrhs: u32, mo
     let fits = |blocking: &RhsBlocking| nrhs > 1 && !blocking.looped && nrhs.is_multiple_of(blocking.rhs);
     let blocking = blockings.find(fits).unwrap_or(RhsBlocking::ONE);
     let groups = divisor(nrhs / blocking.rhs, MOST_GROUPS.min(most / WARP));
-    // Larger blocks were faster if a thread computes several right-hand sides.
+    // In measurements, larger blocks were faster if a thread computes several right-hand sides.
     let block = if blocking.rhs > 1 { MOST_THREADS_IN_GROUPS } else { BLOCK };
     let threads = match groups {
         0 | 1 => [BLOCK.min(most), 1, 1],
@@ -215,7 +215,7 @@ pub struct Launched {
 }
 
 impl Cuda {
-    /// Returns the launches made so far, sorted by kernel, except reductions.
+    /// Returns the launches made so far, except those of reductions, sorted by kernel.
     pub fn launches(&self) -> Vec<Launched> {
         let launches = lock(&self.shared.launches);
         let all = launches.iter().map(|((_, sites, nrhs), PreparedLaunch { function, shape })| Launched {

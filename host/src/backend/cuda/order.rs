@@ -25,7 +25,7 @@ impl Queue {
         raw(code, "creating a stream", device)?;
         Ok(Queue(handle))
     }
-    /// Returns the driver's handle.
+    /// Returns the driver's handle of the stream.
     pub fn handle(&self) -> sys::CUstream {
         self.0
     }
@@ -58,7 +58,7 @@ impl CudaStream {
 }
 impl Drop for CudaStream {
     fn drop(&mut self) {
-        // The context must be current when the queue is destroyed, which follows.
+        // Next, the stream's queue is destroyed, for which the context must be current.
         let _ = self.backend.enter();
     }
 }
@@ -69,7 +69,7 @@ pub(super) struct Mark(sys::CUevent);
 unsafe impl Send for Mark {}
 
 impl Mark {
-    /// Returns the driver's handle.
+    /// Returns the driver's handle of the event.
     pub fn handle(&self) -> sys::CUevent {
         self.0
     }
@@ -92,7 +92,7 @@ pub(super) struct CudaEvent {
 
 impl Drop for CudaEvent {
     fn drop(&mut self) {
-        // The context must be current when the mark is destroyed, which follows.
+        // Next, the event of the driver is destroyed, for which the context must be current.
         let _ = self.backend.enter();
     }
 }

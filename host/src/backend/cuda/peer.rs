@@ -5,7 +5,7 @@ use super::{Cuda, CudaStream, raw};
 use crate::backend::{BackendError, DeviceBuffer, Result, Stream};
 use cust::sys;
 
-// `cust` does not declare version 2 of this function, which the driver has since CUDA 11.7.
+// The driver has had version 2 of this function since CUDA 11.7, but `cust` does not declare it.
 unsafe extern "C" {
     fn cuStreamBatchMemOp_v2(
         stream: sys::CUstream,
@@ -97,7 +97,7 @@ impl Cuda {
         self.enter()?;
         let source = from.address() as u64 + offset as u64;
         // `cuMemcpyDtoDAsync` rejects addresses of another device; `cuMemcpyAsync` accepts them.
-        // SAFETY: the source was checked, the target is promised by `Ordered`.
+        // SAFETY: the range of the source was checked, and `Ordered` promises that the target is valid.
         let code = unsafe { sys::cuMemcpyAsync(to as u64, source, bytes, s.get::<CudaStream>().handle()) };
         raw(code, "copying to another GPU", self.name())
     }

@@ -42,7 +42,7 @@ impl Cuda {
         Ok(())
     }
     pub(super) fn begin_profile(&self) {
-        // The context must be current, because the assignment drops marks.
+        // The assignment destroys events of the driver, for which the context must be current.
         let _ = self.enter();
         *lock(&self.shared.profile) = LaunchTimer::default();
         self.shared.profiles.store(true, std::sync::atomic::Ordering::Relaxed);

@@ -143,7 +143,7 @@ impl Cuda {
             };
             begin(0)?;
             for (n, part) in data.chunks_mut(PIECE).enumerate() {
-                // The next part goes to the other piece, which has been emptied.
+                // The next part is copied to the other piece, which has been emptied.
                 if (n + 1) * PIECE < total {
                     begin(n + 1)?;
                 }

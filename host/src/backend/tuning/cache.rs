@@ -17,7 +17,7 @@ const FORMAT: &str = "ferrite tune cache";
 /// Version of the file format: the only one that is written or read.
 pub const VERSION: u64 = 2;
 
-/// Error of a tune cache.
+/// Reason why a tune cache cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     /// No environment variable determines the path of the cache.
@@ -71,9 +71,9 @@ pub enum CacheError {
 pub struct Entry {
     /// Shape of the thread blocks that tuning has chosen.
     pub shape: Shape,
-    /// Shape of the thread blocks without tuning.
+    /// Shape of the thread blocks that launches have without tuning.
     pub default: Shape,
-    /// Shortest time of a launch in microseconds for every candidate; `None` for a candidate that has no time.
+    /// Shortest measured time of a launch in microseconds for every candidate shape; `None` for a shape without a valid measurement.
     pub microseconds: BTreeMap<Shape, Option<f64>>,
     /// Date and time of the measurement, in UTC.
     pub measured: String,
@@ -117,7 +117,7 @@ fn path_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 }
 
 impl TuneCache {
-    /// Reads a tune cache from a file. A missing or empty file gives a cache without entries.
+    /// Reads a tune cache from a file. If the file is missing or empty, the cache has no entries.
     pub fn read(path: &Path) -> Result<Self, CacheError> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
@@ -137,11 +137,11 @@ impl TuneCache {
                 .map(Self::from)
                 .map_err(|why| damaged(why.to_string())),
             Ok(version) => Err(CacheError::OtherVersion { path: path.into(), version }),
-            Err(_) => Err(damaged("the version is not a number".into())),
+            Err(_) => Err(damaged(format!("the version {} is not a whole number", file["version"]))),
         }
     }
 
-    /// Returns the entries of one device.
+    /// Returns the entries of one device, each with its key.
     pub fn of(&self, device: &DeviceKey) -> impl Iterator<Item = (&LaunchKey, &Entry)> {
         self.devices.get(device).into_iter().flatten()
     }
@@ -153,13 +153,13 @@ impl TuneCache {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Adds entries for a device; they replace older entries of the same launch.
+    /// Adds entries for a device to the cache; an entry replaces an older one of the same launch.
     pub fn add(&mut self, device: &DeviceKey, entries: impl IntoIterator<Item = (LaunchKey, Entry)>) {
         self.devices.entry(device.clone()).or_default().extend(entries);
     }
 
-    /// Adds entries to the file at `path` and keeps its other entries, including those that another process has added meanwhile. If the
-    /// file is damaged or of another version, it is discarded with `replace`; otherwise that is an error.
+    /// Adds entries to the file at `path` and keeps its other entries, including those that another process has added meanwhile. A file
+    /// that is damaged or of another version is an error, unless `replace` is set; its content is then discarded.
     pub fn add_to_file(
         path: &Path,
         device: &DeviceKey,

@@ -24,7 +24,7 @@ pub struct LaunchKey {
     pub nrhs: u32,
 }
 
-/// Returns a hash of the compiled kernels. Recompiled kernels have another hash, because they may need other launch parameters.
+/// Returns a hash of the compiled kernels. It changes with the compiled code, because other code may need other launch parameters.
 pub fn kernels_hash(images: &[KernelImage]) -> String {
     let (mut crc, mut bytes) = (crc32fast::Hasher::new(), 0);
     for KernelImage { module, codes } in images {

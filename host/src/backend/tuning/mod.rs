@@ -73,7 +73,7 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// Returns settings with the user's cache file, see [`default_path`]; [`Mode::Off`] has no file.
+    /// Returns settings with the given mode and the user's cache file, see [`default_path`]; for [`Mode::Off`], settings without a file.
     pub fn new(mode: Mode) -> Self {
         let cache = if mode == Mode::Off { None } else { default_path() };
         Tuning { mode, cache }
@@ -95,7 +95,7 @@ struct Known {
     asked: bool,
 }
 
-/// Measurements of a launch that a program has requested; see [`Tuner::report`].
+/// A launch that a program has requested, with its measurements; see [`Tuner::report`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuned {
     /// Key of the launch.
@@ -119,9 +119,9 @@ impl Tuner {
     pub fn off() -> Self {
         Tuner { tuning: Tuning { mode: Mode::Off, cache: None }, device: None, problem: None, known: Mutex::default() }
     }
-    /// Opens a tuner with the measurements of `device` in the cache file. In [`Mode::Use`], an unusable file is not an error: the tuner
-    /// then has no measurements, and [`problem`](Self::problem) returns the reason. In [`Mode::Search`] it is an error. Only with `retune`,
-    /// a file that is damaged or of another version is accepted, and will be replaced.
+    /// Opens a tuner with the measurements of `device` in the cache file. In [`Mode::Use`], a tuner whose file cannot be used has no
+    /// measurements, and [`problem`](Self::problem) returns the reason. In [`Mode::Search`], a file that cannot be used is an error; if
+    /// `retune` is set, however, a file that is damaged or of another version is accepted, and will be replaced.
     pub fn open(tuning: Tuning, device: DeviceKey) -> Result<Self, CacheError> {
         let mut problem = None;
         let cache = match (tuning.mode, &tuning.cache) {
@@ -152,11 +152,11 @@ impl Tuner {
     pub fn mode(&self) -> Mode {
         self.tuning.mode
     }
-    /// Returns the path of the cache file, if there is one.
+    /// Returns the path of the cache file; `None` if the tuner has no file.
     pub fn path(&self) -> Option<&Path> {
         self.tuning.cache.as_deref()
     }
-    /// Returns the reason why the cache file cannot be used, for a warning.
+    /// Returns the reason why the cache file cannot be used, for a warning; `None` if it can be used.
     pub fn problem(&self) -> Option<&CacheError> {
         self.problem.as_ref()
     }
@@ -165,9 +165,9 @@ impl Tuner {
     }
 
     /// Returns the shape of blocks for `launch`, always `default` in [`Mode::Off`]. An earlier measurement determines the shape if the
-    /// measured shape is among `candidates` or is the default. In [`Mode::Search`], a launch without a valid measurement is measured:
-    /// `measure` returns the seconds of a launch with a shape. In [`Mode::Use`], the measurement for the nearest number of sites is used
-    /// instead, and otherwise `default`.
+    /// measured shape is among `candidates` or is the default. Without such a measurement, [`Mode::Search`] measures the launch: `measure`
+    /// returns the seconds of a launch with a given shape. [`Mode::Use`] instead takes the candidate that was measured for the nearest
+    /// number of sites, or `default` if there is none.
     ///
     /// # Errors
     /// Fails if a search finds no shape for which `measure` returns a positive number.

@@ -9,7 +9,7 @@ const HOPELESS: f64 = 1.25;
 /// Relative difference up to which two times count as equal.
 const NOISE: f64 = 0.01;
 
-/// Reason why a search found no shape. A single candidate that cannot be launched is not an error.
+/// Reason why a search found no shape for the thread blocks. A single shape that cannot be launched is not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError<E> {
     /// No candidate could be launched; the value is the error of the first one.
@@ -23,9 +23,9 @@ pub enum SearchError<E> {
 /// Result of a search for the fastest shape.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SearchResult {
-    /// Shape that was chosen.
+    /// Shape of the thread blocks that the search has chosen.
     pub best: Shape,
-    /// Shortest time of each candidate in seconds; `None` for a candidate that has no time.
+    /// Shortest measured time of a launch in seconds for each candidate shape; `None` for a shape without a valid measurement.
     pub seconds: BTreeMap<Shape, Option<f64>>,
 }
 

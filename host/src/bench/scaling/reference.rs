@@ -22,7 +22,7 @@ pub struct ReferenceLattice {
     pub local: [usize; 4],
 }
 
-/// Seconds of a call of one operation, for the slowest process.
+/// Time of a call of one operation in seconds, for the slowest process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CutSeconds {
     /// Seconds on the local lattice alone, without neighbours.
@@ -42,13 +42,13 @@ pub struct ReferenceTimes {
     pub lattice: [usize; 4],
     /// Process grid of the partitioned lattice.
     pub grid: ProcessGrid,
-    /// Times of each operation; the order is that of the operations without neighbours.
+    /// Times of each operation, in the order of [`ScalingTimes::operations`](super::ScalingTimes::operations).
     pub operations: Vec<CutSeconds>,
 }
 
 /// Returns the local lattices on which costs of partitioning are measured, each with its partitioned direction. There are two lattices for
-/// t, a small one and one with larger faces than `local`, and one lattice for each other direction. A model has to interpolate between
-/// them, and to extrapolate beyond them.
+/// t, a small one and one with larger faces than `local`, and one lattice for each other direction. A scaling model interpolates between
+/// the times on these lattices, and extrapolates beyond them.
 pub fn reference_lattices(local: Lattice, reach: usize) -> Vec<ReferenceLattice> {
     let local = local.size();
     // A lattice that is thin along μ has large faces for its volume. With hops of several steps, it must be thick enough to have an
@@ -114,7 +114,7 @@ impl Reference {
         let operations = alone.iter().zip(&overlapped).zip(&in_turn).map(of_operation).collect();
         Ok(ReferenceTimes { direction, lattice: self.global.size(), grid: self.grid, operations })
     }
-    /// *Collective.* Measures the time of an exchange without other work.
+    /// *Collective.* Measures the time of an exchange of faces in the partitioned direction, without other work.
     pub fn exchange(
         &self,
         definition: &Definition,

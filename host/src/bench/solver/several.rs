@@ -6,7 +6,7 @@ use crate::operators::Operator;
 use crate::solve::{Configuration, ShiftStrategy, SolvedShifts};
 use solvers::Observer;
 
-/// Systems (M†M + σ) x = b with several shifts, which replace M ψ = η at each mass.
+/// Systems (M†M + σ) x = b with several shifts σ, which a study solves at each mass instead of M ψ = η.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Several {
     /// Shifts σ.
@@ -15,7 +15,7 @@ pub struct Several {
     pub strategy: ShiftStrategy,
 }
 
-/// Solves the systems of all shifts on both parities, for all sources.
+/// Solves the systems of all shifts on both parities for all sources, and returns averages over the solves that converged.
 ///
 /// # Errors
 /// [`StudyFailure`] if the study cannot continue. Solves that do not converge are no error; the cell records them.

@@ -115,7 +115,7 @@ impl Relaxation {
         assert!((1.0..2.0).contains(&omega), "over-relaxation is from 1 to below 2");
         Ok(Relaxation { kind, omega, sweeps: 0, links: GaugeField::upload(domain, links)? })
     }
-    /// Returns the number of sweeps so far.
+    /// Returns the number of sweeps performed so far.
     pub fn sweeps(&self) -> usize {
         self.sweeps
     }
@@ -179,7 +179,7 @@ impl Relaxation {
     pub fn plaquette(&self) -> Result<measure::Plaquettes> {
         Ok(self.links.plaquette()?.0)
     }
-    /// Returns the links of this process's part.
+    /// Returns the relaxed links of this process's part of the lattice.
     ///
     /// # Errors
     /// Fails if the device fails.

@@ -39,8 +39,8 @@ impl MessageTransport {
 
 impl Drop for MessageTransport {
     fn drop(&mut self) {
-        // The memory of the message is freed next. An error is ignored: it was reported before, or the neighbour has ended, and this
-        // process will end too.
+        // The memory of the message is freed next, so the message must have been sent. An error is ignored: it was reported before, or the
+        // neighbour has ended, and this process will end too.
         let _ = self.sender.wait();
     }
 }

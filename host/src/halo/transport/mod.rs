@@ -72,15 +72,16 @@ pub(super) struct HaloProgress {
 pub(super) struct Connector<'a> {
     pub backend: &'a dyn Backend,
     pub network: &'a dyn Network,
-    /// Transport that was requested.
+    /// Requested transport of faces.
     pub transport: Transport,
     pub peers: &'a Peers,
     pub memory: &'a ZoneMemory,
 }
 
 impl Connector<'_> {
-    /// Whether messages are sent from device memory and received into it. The network must be able to access this memory; on a CPU, the
-    /// transport `Mpi` must also be requested.
+    /// Whether messages are sent directly from the memory of the device and received into it. With a network that reaches devices, this is
+    /// the case unless the transport `Host` is requested. With a network that reaches host memory, it is the case only on a CPU and if the
+    /// transport `Mpi` is requested.
     pub fn messages_reach_devices(&self) -> bool {
         match self.network.reach() {
             Reach::Devices => self.transport != Transport::Host,

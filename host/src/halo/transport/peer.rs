@@ -31,7 +31,7 @@ impl Address {
 }
 
 impl PeerTransport {
-    /// Connects `end` with the neighbour; `base` is the address of its ghost zones. All processes have the same layout of zones.
+    /// Connects `end` with the neighbour, whose ghost zones begin at the address `base`. All processes have the same layout of zones.
     pub fn new(connector: &Connector<'_>, end: ZoneEnd, base: *mut u8) -> Result<Self> {
         let Connector { backend, transport, memory, .. } = *connector;
         let (layout, there) = (&memory.layout, end.opposite());

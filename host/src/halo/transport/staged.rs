@@ -48,7 +48,7 @@ impl HaloTransport for StagedTransport {
         Transport::Host
     }
     fn begin(&mut self, _: &dyn Backend, memory: &ZoneMemory, _: Option<&Stream>) -> Result<*mut u8> {
-        // The memory is free: the last exchange waited for its copy before it sent the message.
+        // The packed memory is free: in the last exchange, its copy to the host ended before the message was sent.
         Ok(memory.packed_for(self.end))
     }
     fn send(&mut self, round: &ExchangeRound<'_>, stream: &Stream) -> Result {

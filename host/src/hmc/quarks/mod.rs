@@ -46,16 +46,17 @@ pub struct MonomialDefinition {
     pub keys: &'static [QuarkKey],
     /// Methods among which users can choose for the monomial's systems; empty if there is no choice.
     pub methods: &'static [&'static Method],
-    /// Message that explains why the monomial does not have a key of other monomials of the same fermion type.
+    /// Message for a key that only other monomials of the same fermion type have: the reason why the key does not apply.
     pub refusal: &'static str,
-    /// Function that returns the quarks of a table with this operator, or `None` after errors in the keys were recorded.
+    /// Function that reads the keys of a table of quarks with the given operator. It returns the quarks, or records errors in the keys and
+    /// returns `None`.
     pub resolve: fn(&mut dyn QuarkKeys, Option<&'static Definition>) -> Option<QuarkGroup>,
 }
 
 /// Name and kind of a key of a table of quarks.
 pub type QuarkKey = (&'static str, KeyKind);
 
-/// Keys of all tables of quarks, without the keys of their operators.
+/// Keys that every table of quarks has, without those of the operator and of the monomial.
 pub const KEYS_OF_ALL: [QuarkKey; 7] = [
     ("operator", KeyKind::Word),
     ("flavours", KeyKind::Fractions),
@@ -70,8 +71,8 @@ pub const KEYS_OF_ALL: [QuarkKey; 7] = [
 /// last time slice.
 const OF_SINGLE_SOLVES: [&str; 3] = ["setup", "check-setup", "spread-boundary"];
 
-/// Returns the keys of all tables of quarks. If both an operator and a monomial have a key, the monomial determines its kind: for example
-/// several masses instead of one.
+/// Returns every key that some table of quarks can have. If both an operator and a monomial have a key, the monomial determines its kind:
+/// for example several masses instead of one.
 pub fn quark_keys() -> impl Iterator<Item = QuarkKey> {
     let of_operators = OPERATORS.iter().flat_map(|operator| operator.all_keys()).map(|key| (key.name, key.kind));
     let mut seen = BTreeSet::new();
@@ -102,15 +103,15 @@ pub trait QuarkKeys: Keys {
 pub struct MonomialNeeds {
     /// Operator of staggered quarks; `None` for other quarks.
     pub operator: Option<QuarkOperator>,
-    /// Stout smearing of links.
+    /// Stout smearing of the operator's links; `None` without stout smearing.
     pub stout: Option<StoutSmearing>,
     /// Total number of pseudofermions in all monomials of the quarks.
     pub pseudofermions: usize,
     /// Number of pseudofermions that share a rational function; 0 without a rational function.
     pub rational: usize,
-    /// Whether the diagonal term of the operator has blocks.
+    /// Whether the diagonal term of the operator consists of blocks that depend on the links, such as a clover term.
     pub has_blocks: bool,
-    /// Whether the diagonal term of the operator is an exponential.
+    /// Whether the diagonal term of the operator is the exponential of a clover term.
     pub is_exponential: bool,
     /// Number of stored solutions from which initial guesses are made, for all pseudofermions together.
     pub guesses: usize,
@@ -177,7 +178,7 @@ pub trait QuarkAction: Debug + Send + Sync {
 pub struct QuarkGroup {
     /// Name for reports: operator, flavours and masses.
     pub name: String,
-    /// Action of the quarks.
+    /// Settings of the quarks, from which the monomials of their action are made.
     pub action: Arc<dyn QuarkAction>,
 }
 
@@ -192,8 +193,8 @@ impl QuarkGroup {
     fn new(name: String, action: impl QuarkAction + 'static) -> Self {
         QuarkGroup { name, action: Arc::new(action) }
     }
-    /// Returns the solvers of these quarks: one for molecular dynamics, and one for heat bath and Metropolis step. `of_all` are the solvers
-    /// of all quarks; these quarks may replace the residual of molecular dynamics.
+    /// Returns the solvers of the quarks: one for molecular dynamics, and one for heat bath and Metropolis step. `of_all` are the solvers
+    /// that all quarks share; the key `dynamics-tol` of these quarks replaces the residual of the first one.
     pub fn solvers(&self, of_all: &[ShiftedSolver; 2]) -> [ShiftedSolver; 2] {
         let mut solvers = of_all.clone();
         if let Some(own) = self.dynamics_tol() {
@@ -207,7 +208,7 @@ impl QuarkGroup {
         all.insert("name".into(), self.name.clone().into());
         Value::Object(all)
     }
-    /// Returns the quarks of a table, or `None` after errors in the keys were recorded.
+    /// Reads the keys of a table of quarks. Returns the quarks, or records errors in the keys and returns `None`.
     pub fn resolve(keys: &mut dyn QuarkKeys) -> Option<Self> {
         let operator = choose(keys, "operator", &names_of_operators().collect::<Vec<_>>());
         keys.needed(operator.is_some(), "operator", "operator = \"asqtad\", \"hisq\" or \"clover\"");

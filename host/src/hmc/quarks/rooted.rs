@@ -48,13 +48,14 @@ pub(super) static ROOTED: MonomialDefinition = MonomialDefinition {
 pub struct RootedQuarks {
     /// Operator: parameters, smearing and boundary angles.
     pub operator: QuarkOperator,
-    /// Masses and numbers of flavours.
+    /// Mass and number of flavours of each quark.
     pub quarks: Vec<Quarks>,
     /// Number of pseudofermions.
     pub pseudofermions: usize,
     /// Tolerances of the rational approximations.
     pub tolerances: Tolerances,
-    /// Residuals of molecular dynamics, a single one or one for each pole; `None` to use the residuals of all quarks.
+    /// Residuals of molecular dynamics, a single one or one for each pole; `None` to use the residuals that the ensemble sets for all
+    /// quarks.
     pub dynamics_tol: Option<Vec<f64>>,
     /// Level of the integrator on which the force acts.
     pub level: usize,
@@ -66,7 +67,7 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
     if level.len() > 1 {
         keys.refuse("level", "the pseudofermions of staggered quarks share one level: give one number");
     }
-    let u0 = keys.number("u0", "a number above 0, of at least 1e-3", &|x| x >= 1e-3);
+    let u0 = keys.number("u0", "a number of at least 1e-3", &|x| x >= 1e-3);
     match is(&ASQTAD) {
         true => keys.needed(u0.is_some(), "u0", "u0 = 0.86, of asqtad's paths"),
         false => keys.refuse("u0", "only asqtad quarks have a tadpole factor: remove it"),
@@ -154,7 +155,7 @@ fn naik_epsilon(
     }
     let given = given?;
     if given.iter().any(|epsilon| *epsilon != given[0]) {
-        let why = "the masses of a table share pseudofermions and so one operator: give quarks with another \
+        let why = "the masses of a table share pseudofermions and therefore one operator: give quarks with another \
                    naik-epsilon a separate table [[fermion]]";
         keys.refuse(KEY, why);
         return None;

@@ -16,9 +16,9 @@ use serde_json::{Map, Value};
 pub struct WilsonTable {
     /// Operator M and the smearing of its links.
     pub quarks: WilsonQuarks,
-    /// Parameters of M, for records.
+    /// Parameters of the operator M as JSON, for records.
     pub described: Map<String, Value>,
-    /// Residual of molecular dynamics for these quarks; `None` to use that of all quarks.
+    /// Residual of molecular dynamics for these quarks; `None` to use the residual that the ensemble sets for all quarks.
     pub dynamics_tol: Option<Vec<f64>>,
     /// Levels of the integrator: one for each pseudofermion, or a single one for all.
     pub levels: Vec<usize>,
@@ -108,7 +108,7 @@ pub(super) struct WilsonSettings<'a> {
     #[serde(flatten)]
     pub parameters: &'a Map<String, Value>,
     pub operator: &'static str,
-    /// Number of flavours, as text like the fractions of staggered quarks.
+    /// Number of flavours, written as text because records of staggered quarks contain fractions.
     pub flavours: [String; 1],
     pub bc_time: &'static str,
     pub schur: &'static str,
@@ -117,7 +117,7 @@ pub(super) struct WilsonSettings<'a> {
     pub stout: RecordedStout,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dynamics_tol: Option<&'a [f64]>,
-    /// Names of the heavier quarks.
+    /// Names of the heavier quarks that split the determinant, from light to heavy.
     pub hasenbusch: Vec<&'a str>,
     pub guesses: usize,
     /// Parameters of multigrid, if multigrid is the method.

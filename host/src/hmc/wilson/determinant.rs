@@ -14,9 +14,9 @@ use gpu_kernels::wilson_force::{LOG_DETERMINANT, LogDeterminant};
 use gpu_kernels::{FermionKind, Format};
 use std::ops::Range;
 
-/// Monomial with the action −N Σ ln |det A| of N quarks, minus its value for links that are 1. The sum is over the odd sites for the
-/// asymmetric complement and over all sites for the symmetric complement. For a doublet of twisted mass, A is the block of one of the two
-/// quarks. The action is 0 if the blocks do not depend on the links, and for the exponential clover term without a twisted mass.
+/// Monomial with the action −N Σ ln |det A| of N quarks, minus the value of this action on links that are 1. The sum is over the odd sites
+/// for the asymmetric complement and over all sites for the symmetric complement. For a doublet of twisted mass, A is the block of one of
+/// the two quarks. The action is 0 if the blocks do not depend on the links, and for the exponential clover term without a twisted mass.
 pub struct BlockDeterminant {
     name: String,
     quarks: WilsonQuarks,

@@ -45,7 +45,8 @@ impl Forms {
         let (x, y) = ([field()?, field()?], [field()?, field()?]);
         Ok(Forms { quarks, domain: domain.clone(), precision, x, y, beside_term, added: 0, diagonals: Vec::new() })
     }
-    /// Adds the form `factor` Σ_j Re y_j† M̂ x_j for the vectors of a block on the even sites; `image` is M̂ x.
+    /// Adds the form `factor` Σ_j Re y_j† M̂ x_j to the sum of forms, where M̂ is `operator`. x_j and y_j are the vectors of blocks on the
+    /// even sites, and `image` is M̂ x.
     pub fn add(
         &mut self,
         operator: &TwistedComplement,
@@ -200,8 +201,8 @@ impl Forms {
                     }
                     Ok(out)
                 };
-                // If t is partitioned, the ghost zones include the sign of the boundary condition, and the geometry has no end of the
-                // lattice in t. Otherwise hops apply the sign there.
+                // If t is partitioned, the ghost zones include the sign of the boundary condition. Hops do not apply it again, because the
+                // geometry of the vectors has no end of the lattice in t. Otherwise hops apply the sign at that end.
                 bordered = [fill(x)?, fill(y)?];
                 (&bordered[0], &bordered[1], Bordered { geometry: wide.geometry(), ..vectors })
             }

@@ -21,7 +21,7 @@ impl Guesses {
     pub fn new(most: usize) -> Self {
         Guesses { most, solutions: RefCell::default() }
     }
-    /// Drops all solutions. Required before solutions of another system or of another trajectory are stored.
+    /// Drops all stored solutions. The caller must do this before it stores solutions of another system or of another trajectory.
     pub fn clear(&self) {
         self.solutions.borrow_mut().clear();
     }
@@ -55,7 +55,8 @@ impl Guesses {
             Ok(dot[0])
         };
         let one = [Complex64::ONE];
-        // Orthonormal basis of the solutions, orthogonalised twice because of rounding, and the images M̂ v of its vectors.
+        // Orthonormal basis of the space that the solutions span, and the images M̂ v of the basis vectors v. Each vector is orthogonalised
+        // twice because of rounding.
         let (mut basis, mut images): (Vec<DeviceField>, Vec<DeviceField>) = (Vec::new(), Vec::new());
         for solution in solutions.iter() {
             let (mut v, mut image) = (space.allocate()?, space.allocate()?);

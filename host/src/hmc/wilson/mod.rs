@@ -34,7 +34,8 @@ use solvers::{LinearOperator, VectorSpace};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Dirac operator of quarks: M̂ + iμ γ_5 for the asymmetric complement, M̂ + iμ A_ee⁻¹ γ_5 for the symmetric one.
+/// Dirac operator of quarks with its Schur complement M̂ and a twist μ. The operator of the pseudofermions is M̂ + iμ γ_5 for the
+/// asymmetric complement and M̂ + iμ A_ee⁻¹ γ_5 for the symmetric one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WilsonQuarks {
     /// Operator M.
@@ -54,7 +55,7 @@ fn space(domain: &Domain, precision: Precision, nrhs: usize) -> FieldSpace {
 }
 
 impl WilsonQuarks {
-    /// Makes quarks without a twist, whose operator uses the links that evolve.
+    /// Makes quarks without a twist, whose operator uses the evolving links without smearing.
     pub fn new(operator: WilsonLike) -> Self {
         WilsonQuarks { operator, twist: 0.0, stout: None }
     }

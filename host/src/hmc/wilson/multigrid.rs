@@ -46,8 +46,8 @@ impl EvolvingMultigrid {
         self.is_worn.set(false);
         self.is_used.set(false);
     }
-    /// *Collective.* Returns multigrid for an operator on the present links. Makes the setup if there is none, and refreshes it if it is
-    /// worn.
+    /// *Collective.* Returns multigrid for an operator on the present links. Makes the setup if there is none, and refreshes it if solves
+    /// with it have become too long.
     pub fn on(
         &self,
         quarks: &WilsonQuarks,
@@ -81,7 +81,7 @@ impl EvolvingMultigrid {
     fn params_on(&self, quarks: &WilsonQuarks, links: &EvolvingLinks) -> MultigridParams {
         self.params.smoothing_on(links.own().domain().backend(), &quarks.operator)
     }
-    /// Records the iterations of a solve of molecular dynamics, which decide whether the setup is worn.
+    /// Records the number of iterations of a solve of molecular dynamics. If it is too large, the setup is refreshed before the next solve.
     pub fn note(&self, iterations: usize) {
         match self.first.get() {
             None => self.first.set(Some(iterations)),
@@ -92,7 +92,7 @@ impl EvolvingMultigrid {
     pub fn set_used(&self) {
         self.is_used.set(true);
     }
-    /// Whether a solve has used the setup, so that the setup may belong to earlier links. If a later solve failed,
+    /// Whether a solve has used the setup. If a later solve fails, the links may have changed too much since the setup was made, and
     /// [`refresh`](Self::refresh) may help.
     pub fn is_used(&self) -> bool {
         self.is_used.get()

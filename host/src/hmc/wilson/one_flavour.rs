@@ -30,8 +30,8 @@ pub struct OneFlavour {
 }
 
 impl OneFlavour {
-    /// Makes a monomial with `count` pseudofermions; `first` is the number of pseudofermions before them in the action. `solvers` are the
-    /// solver of molecular dynamics and the solver of heat bath and Metropolis step.
+    /// Makes a monomial with `count` pseudofermions; `first` is the total number of pseudofermions of earlier monomials. The first of
+    /// `solvers` is for molecular dynamics, the second one for heat bath and Metropolis step.
     pub fn new(
         domain: &Domain,
         name: String,

@@ -50,9 +50,9 @@ impl LinearOperator<FieldSpace> for Adjoint<'_> {
 }
 
 impl<'a> ComplementSolver<'a> {
-    /// Prepares systems with one right-hand side, with the method, the precision and the limits of `request`. True residuals are recorded
-    /// if `noted` is set. CG replaces multigrid for operators with a twist, whose spectrum does not suit BiCGstab. BiCGstab replaces
-    /// multigrid for other operators if `multigrid` is `None`.
+    /// Prepares to solve systems with one right-hand side, by the method of `request` and with its precision and limits. True residuals are
+    /// recorded if `noted` is set. CG replaces multigrid for operators with a twist, whose spectrum does not suit BiCGstab. BiCGstab
+    /// replaces multigrid for other operators if `multigrid` is `None`.
     ///
     /// # Errors
     /// Failures of the device.
@@ -69,7 +69,7 @@ impl<'a> ComplementSolver<'a> {
             _ => request.method,
         };
         let stagnation_window = if method.restarts { WINDOW } else { 0 };
-        // δ is 0: an iteration in double precision on the links of the check needs no reliable updates.
+        // An iteration in double precision uses the same operator as the check, so it needs no reliable updates: δ is 0.
         let delta = (request.precision == Precision::Double).then_some(0.0);
         let correction = Correction::Reliable { delta };
         let operator = quarks.operator.into();
@@ -147,8 +147,8 @@ impl<'a> ComplementSolver<'a> {
         if let (Some(multigrid), Err(error)) = (old, &solved)
             && !matches!(error, SolveError::Backend(_) | SolveError::Cancelled { .. })
         {
-            // The setup belongs to earlier links that differ too much. `method` holds it and is dropped before the refresh, because two
-            // setups at once would take too much memory.
+            // The setup belongs to earlier links that differ too much. `method`, which holds the setup, is dropped before the refresh,
+            // because two setups at once would take too much memory.
             self.method.take();
             multigrid.refresh(&self.quarks, self.links).map_err(failed)?;
             self.prepare().map_err(in_setup)?;

@@ -38,10 +38,10 @@ pub struct TwoFlavours {
 }
 
 impl TwoFlavours {
-    /// Makes the pseudofermion. `first` is the number of pseudofermions before it in the action. `solvers` are the requests for molecular
-    /// dynamics and for heat bath and Metropolis step; only their method, precision, limits and multigrid parameters are used. Forces are
-    /// computed in `precision`, double or single. If [`Method::MULTIGRID`] is requested, `quarks` use it unless they are twisted. Other
-    /// quarks use BiCGstab instead, or CG if they are twisted.
+    /// Makes the pseudofermion. `first` is the total number of pseudofermions of earlier monomials. `solvers` are the requests for
+    /// molecular dynamics and for heat bath and Metropolis step; only their method, precision, limits and multigrid parameters are used.
+    /// Forces are computed in `precision`, double or single. If [`Method::MULTIGRID`] is requested, `quarks` use it unless they are
+    /// twisted. Other quarks use BiCGstab instead, or CG if they are twisted.
     pub fn new(
         domain: &Domain,
         name: String,
@@ -58,8 +58,8 @@ impl TwoFlavours {
         let multigrid = with_multigrid.map(|request| EvolvingMultigrid::new(request.multigrid));
         Ok(TwoFlavours { name, quarks, heavier, solvers, precision, field, first, counts, guesses, multigrid })
     }
-    /// Makes initial guesses in molecular dynamics from the last `count` solutions of a trajectory (Brower et al. 1997). A reversibility
-    /// check has other guesses, so residuals must be small enough that guesses do not matter.
+    /// Makes initial guesses in molecular dynamics from the last `count` solutions of a trajectory (Brower et al. 1997). In a reversibility
+    /// check, the guesses differ from those of the trajectory, so residuals must be small enough that guesses do not matter.
     #[must_use]
     pub fn with_guesses(self, count: usize) -> Self {
         TwoFlavours { guesses: Guesses::new(count), ..self }

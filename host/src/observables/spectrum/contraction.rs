@@ -24,8 +24,8 @@ const MOST_BYTES: usize = 1 << 30;
 /// Maximum number of momenta in a direction with which one launch sums.
 const MOMENTA_OF_LAUNCH: usize = 16;
 
-/// Returns the bytes of device memory for hadrons from `propagators` propagators, on a part of the lattice with `sites` sites: the
-/// propagators, one propagator that is being reordered, products at each site, and their sums.
+/// Returns the bytes of device memory that correlators of hadrons from `propagators` propagators need on a part of the lattice with `sites`
+/// sites: the propagators, one propagator that is being reordered, products at each site, and their sums.
 pub fn contraction_bytes(kind: FermionKind, sites: usize, propagators: usize) -> usize {
     let components = 3 * kind.spins();
     let products = match kind.spins() {
@@ -49,7 +49,7 @@ pub(crate) struct MomentumSums {
 }
 
 impl MomentumSums {
-    /// Makes the sums for momenta in units of 2π/L, for hadrons with the source position `origin`.
+    /// Prepares sums over space with the phases of `momenta`, in units of 2π/L, relative to the source position `origin`.
     pub fn new(domain: &Domain, origin: [usize; 4], momenta: &[[i32; 3]]) -> Result<Self> {
         let section = domain.section();
         let mut indices = vec![[0; 3]; momenta.len()];
@@ -142,8 +142,8 @@ impl MomentumSums {
     ) -> Result {
         self.domain.launch_on_parities(kernel, propagator.even.format(), nrhs, arguments)
     }
-    /// Computes Σ_x e^{−i p (x−x₀)} Σ_cc' S₁_{sc,s'c'} S₂*_{uc,u'c'} of two propagators with 12 components in double precision, as
-    /// `[u' + 4 (u + 4 (s' + 4 s))][momentum][time]`.
+    /// Computes Σ_x e^{−i p (x−x₀)} Σ_cc' S₁_{sc,s'c'} S₂*_{uc,u'c'} for the propagators S₁ = `quark` and S₂ = `antiquark`, with 12
+    /// components in double precision. The result is `[u' + 4 (u + 4 (s' + 4 s))][momentum][time]`.
     pub fn of_pairs(&self, quark: &FullField, antiquark: &FullField) -> Result<Vec<Vec<Vec<Complex64>>>> {
         let bytes = SPINS * self.domain.local().volume() * size_of::<Complex64>();
         let together = (self.most_bytes / bytes).clamp(1, PAIRS);
@@ -153,7 +153,7 @@ impl MomentumSums {
         }
         Ok(all)
     }
-    /// Computes the sums of [`of_pairs`](Self::of_pairs) for a single u' for each s', given by `columns`. Other sums are left empty.
+    /// Computes those sums of [`of_pairs`](Self::of_pairs) for which u' = `columns[s']`. The other sums are left empty.
     pub fn of_columns(
         &self,
         quark: &FullField,
@@ -191,8 +191,8 @@ impl MomentumSums {
         }
         Ok(())
     }
-    /// Computes Σ_x e^{−i p (x−x₀)} C_γγ'(x) of a propagator with 12 components in double precision, with C as in [`NucleonSpins`], as
-    /// `[γ' + 4 γ][momentum][time]`.
+    /// Computes Σ_x e^{−i p (x−x₀)} C_γγ'(x) of a propagator with 12 components in double precision, with C as in [`NucleonSpins`]. The
+    /// result is `[γ' + 4 γ][momentum][time]`.
     pub fn of_nucleon(&self, quark: &FullField) -> Result<Vec<Vec<Vec<Complex64>>>> {
         self.expect(quark, SPINORS)?;
         let out = self.numbers(16, "correlators of nucleons")?;
@@ -205,7 +205,7 @@ impl MomentumSums {
         let found = self.of(out, 16)?;
         Ok((0..16).map(|k| found[4 * (k % 4) + k / 4].clone()).collect())
     }
-    /// Computes Σ_x e^{−i p (x−x₀)} of the [`ChargeDensity`] of two propagators with 12 components in double precision, as
+    /// Computes Σ_x e^{−i p (x−x₀)} of the [`ChargeDensity`] of two propagators with 12 components in double precision. The result is
     /// `[spin][momentum][time]`. `links` are `[site][μ][row][column]`. `spins` are the spins of the columns of Σ for each spin of the
     /// source, and `across` is the sign of terms across the end of the lattice in t.
     pub fn of_charge(
@@ -233,8 +233,8 @@ impl MomentumSums {
         })?;
         self.of(out, 4)
     }
-    /// Computes Σ_x e^{−i p (x−x₀)} Σ_c η*_{sc} ψ_{tc} for right-hand side `rhs` of noise and solutions in double precision, as
-    /// `[4 s + t][momentum][time]`. Colour vectors have one number instead of 16.
+    /// Computes Σ_x e^{−i p (x−x₀)} Σ_c η*_{sc} ψ_{tc} for right-hand side `rhs` of noise η and solutions ψ in double precision. The result
+    /// is `[4 s + t][momentum][time]`; for colour vectors, it has one number instead of 16.
     pub fn of_noise(&self, noise: &FullField, solution: &FullField, rhs: usize) -> Result<Vec<Vec<Vec<Complex64>>>> {
         let kind = noise.even.kind();
         for part in [&noise.even, &noise.odd, &solution.even, &solution.odd] {
@@ -251,8 +251,8 @@ impl MomentumSums {
         })?;
         self.of(out, count)
     }
-    /// Computes Σ_x e^{−i p (x−x₀)} of tr G₁ G₂† and of det G₁, for two propagators with three components in double precision, as
-    /// `[which][momentum][time]`.
+    /// Computes Σ_x e^{−i p (x−x₀)} of tr G₁ G₂† and of det G₁, for the propagators G₁ = `quark` and G₂ = `antiquark` with three components
+    /// in double precision. The result is `[which][momentum][time]`.
     pub fn of_staggered(&self, quark: &FullField, antiquark: &FullField) -> Result<[Vec<Vec<Complex64>>; 2]> {
         self.expect(quark, COLOURS)?;
         self.expect(antiquark, COLOURS)?;

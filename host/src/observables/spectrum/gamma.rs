@@ -28,7 +28,7 @@ const DIRECTIONS: [Gamma; 4] = [
 pub const COUNT: usize = 16;
 
 impl Gamma {
-    /// Unit matrix.
+    /// Unit matrix, Γ_0.
     pub const UNIT: Gamma = Gamma { column: [0, 1, 2, 3], value: [ONE; 4] };
 
     /// Returns Γ_n for n = `number`, of which only the four lowest bits are used.
@@ -59,7 +59,7 @@ impl Gamma {
     pub fn bar(&self) -> Self {
         Self::time() * self.adjoint() * Self::time()
     }
-    /// Returns the element in this row and column.
+    /// Returns the element in a row and a column, both counted from 0.
     pub fn at(&self, row: usize, column: usize) -> Complex64 {
         if self.column[row] == column { self.value[row] } else { Complex64::ZERO }
     }

@@ -22,8 +22,8 @@ pub struct Mesons {
 
 impl Mesons {
     /// Computes mesons of a quark and an antiquark. `quark` are the solutions for all 12 sources at `origin`, in the order 3 spin + colour,
-    /// in double precision; `antiquark` are those of the quark whose antiquark is in the meson, on the same device. Momenta are in units of
-    /// 2π/L.
+    /// in double precision; `antiquark` are the solutions for the quark whose antiquark is in the meson, on the same device. Momenta are in
+    /// units of 2π/L.
     ///
     /// # Errors
     /// Fields of another shape or lattice; failures of the device.
@@ -32,7 +32,7 @@ impl Mesons {
         let sums = MomentumSums::new(domain, origin, momenta)?;
         Ok(Mesons { pairs: sums.of_pairs(quark, antiquark)?, times: domain.global().size()[3] })
     }
-    /// Computes mesons for a single Γ' at the source, which is a quarter of the work of [`new`](Self::new).
+    /// Computes mesons for the single matrix Γ' = `source` at the source, with a quarter of the work of [`new`](Self::new).
     ///
     /// # Errors
     /// The errors of [`new`](Self::new).
@@ -47,7 +47,7 @@ impl Mesons {
         let sums = MomentumSums::new(domain, origin, momenta)?;
         Ok(Mesons { pairs: sums.of_columns(quark, antiquark, right.column)?, times: domain.global().size()[3] })
     }
-    /// Returns C(t) for Γ = `sink` at the sink and Γ' = `source` at the source, with momentum number `momentum`.
+    /// Returns C(t) for Γ = `sink` at the sink and Γ' = `source` at the source, for the momentum with the index `momentum`.
     ///
     /// # Panics
     /// If there is no such momentum, or if the mesons were computed for another source.
@@ -67,7 +67,7 @@ impl Mesons {
         };
         (0..self.times).map(at_time).collect()
     }
-    /// Returns C(t) for one Γ at both source and sink, with momentum number `momentum`.
+    /// Returns C(t) for one Γ at both source and sink, for the momentum with the index `momentum`.
     pub fn of(&self, gamma: Gamma, momentum: usize) -> Vec<Complex64> {
         self.correlator(gamma, gamma, momentum)
     }

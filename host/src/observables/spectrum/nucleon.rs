@@ -17,9 +17,9 @@ use num_complex::Complex64;
 /// Correlators tr P_+ C and tr P_− C of the nucleon at all times for each momentum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nucleon {
-    /// Correlator with P_+, `[momentum][time]`.
+    /// Correlator tr P_+ C, as `[momentum][time]`.
     pub positive: Vec<Vec<Complex64>>,
-    /// Correlator with P_−, `[momentum][time]`.
+    /// Correlator tr P_− C, as `[momentum][time]`.
     pub negative: Vec<Vec<Complex64>>,
 }
 
@@ -40,7 +40,8 @@ pub fn nucleon(
     let (unit, time) = (Gamma::UNIT, Gamma::time());
     let all = |parity: f64| -> Vec<Vec<Complex64>> {
         let at = |k: usize, t: usize| -> Complex64 {
-            // Three quarks that have crossed the boundary have a sign, which is removed as if the source were at t = 0.
+            // Three quarks that have crossed the boundary in t have the sign of the boundary condition. It is removed, as if the source
+            // were at t = 0.
             let sign = if origin[3] + t >= extent { boundary.sign() } else { 1.0 };
             let trace = |gamma: Gamma| -> Complex64 {
                 (0..4).map(|row| gamma.value[row] * open[row + 4 * gamma.column[row]][k][t]).sum()

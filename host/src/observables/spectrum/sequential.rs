@@ -23,9 +23,9 @@ use num_complex::Complex64;
 use rayon::prelude::*;
 use std::array::from_fn;
 
-/// Computes the sequential source η for all 12 components. `antiquark` are the solutions for the quark whose antiquark is in the meson,
-/// `sink` is Γ at the sink, `momentum` is p in units of 2π/L, and `time` is that of the sink on the whole lattice. Panics unless there are
-/// 12 fields on the local lattice and `time` exists.
+/// Computes the sequential source η of a meson for all 12 components. `antiquark` are the solutions for the quark whose antiquark is in the
+/// meson, `sink` is Γ at the sink, `momentum` is p in units of 2π/L, and `time` is the time of the sink on the whole lattice. Panics unless
+/// there are 12 fields on the local lattice and `time` exists.
 pub fn sequential_source(
     section: impl Into<Section>,
     antiquark: &[HostSpinor],
@@ -53,14 +53,14 @@ pub fn sequential_source(
     antiquark.par_iter().map(one).collect()
 }
 
-/// Links of an operator on a device, for its conserved charge.
+/// Links of an operator on a device, for the conserved charge of the operator.
 pub struct ChargeLinks {
     domain: Domain,
     links: DeviceArray,
 }
 
 impl ChargeLinks {
-    /// Copies the links of a configuration, over which the operator hops.
+    /// Copies to the device the links `gauge` over which the operator hops.
     ///
     /// # Errors
     /// Links on another lattice; failures of the device.

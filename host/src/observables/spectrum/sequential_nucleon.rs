@@ -30,7 +30,7 @@ type ColourBlock = [[Complex64; 3]; 3];
 /// Colour matrices by spin at the sink and at the source.
 type SpinBlocks = [[ColourBlock; 4]; 4];
 
-/// Spin projector Γ_p.
+/// Spin projector Γ_p of a three-point function of the nucleon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SpinProjector {
     /// Unpolarised: (1 + γ_t)/2.
@@ -66,7 +66,7 @@ impl SpinProjector {
     }
 }
 
-/// Flavour of a quark in the nucleon χ; both flavours have one mass.
+/// Flavour of a quark in the nucleon χ; both flavours have the same mass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
     /// Up quarks, of which the nucleon has two.
@@ -88,9 +88,9 @@ impl Flavour {
 /// Sink of a three-point function of the nucleon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NucleonSink {
-    /// Spin projector Γ_p.
+    /// Spin projector Γ_p of a three-point function of the nucleon.
     pub projector: SpinProjector,
-    /// Flavour of the current.
+    /// Flavour of the quark on which the current acts.
     pub flavour: Flavour,
     /// Momentum p, in units of 2π/L.
     pub momentum: [i32; 3],
@@ -98,9 +98,9 @@ pub struct NucleonSink {
     pub time: usize,
 }
 
-/// Computes the sequential source η for all 12 components from `propagator`, the solutions for all 12 sources at `origin` with this
-/// boundary condition in t. The sign of η is that of the [two-point function](super::nucleon::nucleon), as if the source were at t = 0.
-/// Panics unless there are 12 fields on the local lattice and the sink's time exists.
+/// Computes the sequential source η of the nucleon for all 12 components. `propagator` are the solutions for all 12 sources at `origin`,
+/// with the boundary condition `boundary` in t. The sign of η is that of the [two-point function](super::nucleon::nucleon), as if the
+/// source were at t = 0. Panics unless there are 12 fields on the local lattice and the sink's time exists.
 pub fn sequential_nucleon_source(
     section: impl Into<Section>,
     propagator: &[HostSpinor],
@@ -113,7 +113,7 @@ pub fn sequential_nucleon_source(
     let NucleonSink { projector, flavour, momentum, time } = *sink;
     assert!(time < section.global.size()[3], "a time that is there");
     let (projector, five) = (projector.matrix(), Gamma::five());
-    // Sign of three quarks that have crossed the boundary, as in the two-point function.
+    // Three quarks that have crossed the boundary in t have the sign of the boundary condition, as in the two-point function.
     let sign = if time < origin[3] { boundary.sign() } else { 1.0 };
     let place = |index: usize| section.global.coordinates(section.global_index(index));
     let sites: Vec<usize> = (0..section.local.volume()).filter(|index| place(*index)[3] == time).collect();

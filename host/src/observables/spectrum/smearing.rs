@@ -70,8 +70,8 @@ fn in_precision(field: FullField, precision: Precision) -> Result<FullField> {
 }
 
 impl SmearingLinks {
-    /// *Collective.* Makes links for quarks of a fermion type. `precision` is that in which fields are smeared, and `momentum` is p in
-    /// units of 2π/L. `gauge` has this process's part of the links, which may be smeared themselves.
+    /// *Collective.* Makes links for the smearing of quarks of a fermion type. Fields are smeared in `precision`, and `momentum` is p in
+    /// units of 2π/L. `gauge` has this process's part of the links, which may be smeared links.
     ///
     /// # Errors
     /// Failures of the device.
@@ -113,8 +113,8 @@ impl SmearingLinks {
         let hops = groups.iter().map(make).collect::<Result<_>>()?;
         Ok(SmearingLinks { section, kind, precision, hops })
     }
-    /// *Collective.* Makes links for sources at a single time. The domain has two times: the first one gets the links at `time` of `gauge`,
-    /// and the second one gets links that are zero.
+    /// *Collective.* Makes links for the smearing of sources at a single time. `domain` has two times: its first time gets the links of
+    /// `gauge` at `time`, and its second time gets links that are zero.
     ///
     /// # Errors
     /// Failures of the device.
@@ -144,7 +144,8 @@ impl SmearingLinks {
         let links = GaugeField::bytes_for(Precision::Double, 2 * sites)
             + groups * 2 * crate::field::DeviceGauge::bytes_for(precision, LinkStorage::FULL, sites);
         let field = |precision| FieldShape::colours(precision, kind.spins() * together).bytes(sites);
-        // Halves of fields: two fields and two halves for the hops in `precision`, and the smeared field in double precision.
+        // Memory is counted in half fields: two fields and two halves for the hops in `precision`, and the smeared field in double
+        // precision.
         let fields = 6 * field(precision) + 2 * field(Precision::Double);
         [("links of smearing", links), ("fields that are smeared", fields)]
     }
@@ -158,7 +159,7 @@ impl SmearingLinks {
         let field = FieldShape::colours(Precision::Double, together).bytes(sites);
         [links, ("fields that are shifted", halves * field)]
     }
-    /// *Collective.* Returns smeared copies of host fields, all smeared together.
+    /// *Collective.* Returns smeared copies of fields on the host. All fields are smeared together, on the device of the links.
     ///
     /// # Errors
     /// Failures of the device.
@@ -201,8 +202,8 @@ impl SmearingLinks {
         self.join(psi, &mut field)?;
         Ok(field)
     }
-    /// *Collective.* Shifts staggered quarks in those directions x, y, z that are set, in double precision on the device of the links. The
-    /// shift is the mean over all orders of the products of D_k χ(x) = ½ [U_k(x) χ(x+k̂) + U_k†(x−k̂) χ(x−k̂)].
+    /// *Collective.* Shifts staggered quarks in those of the directions x, y and z that are set in `directions`, in double precision on the
+    /// device of the links. The shift is the mean over all orders of the products of D_k χ(x) = ½ [U_k(x) χ(x+k̂) + U_k†(x−k̂) χ(x−k̂)].
     ///
     /// # Errors
     /// Fields of another device or precision; failures of the device.
@@ -229,7 +230,7 @@ impl SmearingLinks {
             others[mu] = false;
             let before = if count > 1 { Some(self.symmetric(others, psi)?) } else { None };
             let before = before.as_ref().unwrap_or(psi);
-            // Hops with a plus, H, are D on even sites and −D on odd ones.
+            // H, the sum of hops with a plus sign, is D on even sites and −D on odd sites.
             for (parity, sign) in [(0, 0.5), (1, -0.5)] {
                 let (sum, input) = (sum.parity(parity), before.parity(1 - parity));
                 let share = sign / count as f64;

@@ -28,14 +28,15 @@ fn on_wall<T: Fermion>(
     field
 }
 
-/// Returns a wall source: the component is 1 at all sites of `time`. If the gauge is fixed, its quarks have no momentum. Panics if the
-/// lattice has no such time, or the field no such component.
+/// Returns a wall source: `component` is 1 at all sites of the time slice `time`, and all other numbers are 0. If the links are in a fixed
+/// gauge, quarks from this source have momentum 0. Panics if the lattice has no such time, or the field no such component.
 pub fn wall<T: Fermion>(section: impl Into<Section>, time: usize, component: usize) -> HostField<T> {
     on_wall(section.into(), time, component, |_| Complex64::ONE)
 }
 
-/// Returns a source with (±1 ± i)/√2 at all sites of `time`, with the same numbers for all components. Averaged over seeds, products of two
-/// propagators from such sources are sums over all points of the time (Foster and Michael 1999). Panics like [`wall`].
+/// Returns a noise source: `component` is a random number (±1 ± i)/√2 at each site of the time slice `time`, the same for all components.
+/// Averaged over seeds, products of two propagators from such sources are sums over all points of the time slice (Foster and Michael 1999).
+/// Panics like [`wall`].
 pub fn noise_wall<T: Fermion>(section: impl Into<Section>, time: usize, component: usize, seed: u64) -> HostField<T> {
     on_wall(section.into(), time, component, |site| z2(seed, site))
 }
@@ -57,8 +58,8 @@ fn is_corner(section: Section, origin: [usize; 4], site: usize) -> bool {
 }
 
 /// Returns a [`wall`] for staggered quarks: 1 at the sites of the origin's time that are an even number of steps from the origin in x, y
-/// and z. These sites are one corner of the hypercubes, an eighth of all sites (Gupta et al. 1991). Phases φ(x − x₀) of local mesons are
-/// the same from each of them; in a sum over all sites of the time they would cancel. Panics like [`wall`].
+/// and z. These sites are one corner of the hypercubes, an eighth of all sites (Gupta et al. 1991). The phases φ(x − x₀) of local mesons
+/// are the same from each of these sites; in a sum over all sites of the time slice they would cancel. Panics like [`wall`].
 pub fn corner_wall<T: Fermion>(section: impl Into<Section>, origin: [usize; 4], component: usize) -> HostField<T> {
     let section = section.into();
     on_wall(section, origin[3], component, |site| {
@@ -67,7 +68,7 @@ pub fn corner_wall<T: Fermion>(section: impl Into<Section>, origin: [usize; 4], 
 }
 
 /// Returns a [`noise_wall`] that is zero except at the sites of [`corner_wall`]. Averaged over seeds, products of two propagators from such
-/// sources are sums over these sites. Panics like [`wall`].
+/// sources are sums over the sites of one corner of the hypercubes. Panics like [`wall`].
 pub fn noise_corner_wall<T: Fermion>(
     section: impl Into<Section>,
     origin: [usize; 4],

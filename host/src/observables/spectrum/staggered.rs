@@ -16,7 +16,7 @@ use crate::operators::{StaggeredPhases, TimeBoundary};
 use num_complex::Complex64;
 use std::array::from_fn;
 
-/// Names of the mesons, in the order of [`local_mesons`].
+/// Names of the local staggered mesons, in the order in which [`local_mesons`] returns their correlators.
 pub const NAMES: [&str; 4] = ["pion", "scalar", "vector", "pseudovector"];
 
 /// Returns the momenta p + π n for each of `momenta` and all eight n of zeros and ones, with number x + 2 y + 4 z. The phases e^{−i π n
@@ -28,8 +28,8 @@ pub(super) fn with_corners(domain: &Domain, momenta: &[[i32; 3]]) -> Vec<[i32; 3
 }
 
 /// Computes the correlators of the four local mesons in the order of [`NAMES`], as `[meson][momentum][time]`. `quark` are the solutions for
-/// the three colours of a source at `origin`, in double precision; `antiquark` are those of the quark whose antiquark is in the meson, on
-/// the same device. Momenta are in units of 2π/L.
+/// the three colours of a source at `origin`, in double precision; `antiquark` are the solutions for the quark whose antiquark is in the
+/// meson, on the same device. Momenta are in units of 2π/L.
 ///
 /// # Errors
 /// Fields of another shape or lattice; failures of the device.
@@ -73,8 +73,8 @@ pub fn local_nucleon(
     let extent = domain.global().size()[3];
     let at = |k: usize, t: usize| -> Complex64 {
         let around = if origin[3] + t >= extent { boundary.sign() } else { 1.0 };
-        // χ of the lexicographic convention is (−1)^{t (x+y+z)} times χ of MILC's. On the sites of the sum, x+y+z is even or odd like that
-        // of the origin.
+        // In the lexicographic convention, χ is (−1)^{t (x+y+z)} times the χ of MILC's convention. At all sites of the sum, x+y+z is even
+        // if it is even at the origin, and odd otherwise.
         let turns = ((origin[3] + t) % extent + origin[3]) * (origin[0] + origin[1] + origin[2]);
         let turned = convention == StaggeredPhases::Lexicographic && !turns.is_multiple_of(2);
         let sign = if turned { -around } else { around };

@@ -28,13 +28,14 @@ use std::str::FromStr;
 /// [gamma::Gamma::new].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpinTaste {
-    /// Set S of directions of the spin.
+    /// Set S of directions that determines the spin γ_S, with one bit for each direction.
     pub spin: usize,
-    /// Set T of directions of the taste.
+    /// Set T of directions that determines the taste ξ_T, with one bit for each direction.
     pub taste: usize,
 }
 
-/// Usual names of the pions, each with the operators whose mean it is. The 16 tastes form eight multiplets.
+/// Usual names of the staggered pions, each with the operators over whose correlators the pion is averaged. The 16 tastes form eight
+/// multiplets.
 pub const PIONS: [(&str, &[&str]); 8] = [
     ("pion-5", &["g5-g5"]),
     ("pion-05", &["gtg5-gtg5"]),
@@ -54,7 +55,7 @@ impl SpinTaste {
     pub fn is_at_one_time(self) -> bool {
         (self.spin ^ self.taste) & TIME == 0
     }
-    /// Returns which of the directions x, y and z are in δ; quarks are shifted in these directions.
+    /// Returns whether x, y and z are in δ, the directions in either S or T but not in both. Quarks are shifted in the directions of δ.
     pub fn shift(self) -> [bool; 3] {
         std::array::from_fn(|k| (self.spin ^ self.taste) >> k & 1 == 1)
     }
@@ -67,7 +68,8 @@ impl SpinTaste {
             StaggeredPhases::Milc if mu == 3 => 0,
             StaggeredPhases::Milc => TIME | ((1 << mu) - 1),
         };
-        // A step in μ has three signs: Γ_S is moved through γ_μ, γ_μ through the factors of δ before it, and ε alternates.
+        // A step in direction μ changes s by three signs: Γ_S is moved through γ_μ, γ_μ is moved through the factors of δ before it, and ε
+        // alternates.
         let one = |mu: usize| (spin & !(1 << mu)).count_ones() + (shift & before(mu)).count_ones() + 1;
         (0..4).map(|mu| (one(mu) as usize & 1) << mu).sum()
     }
@@ -115,9 +117,9 @@ impl FromStr for SpinTaste {
     }
 }
 
-/// Computes C(t, p) of each of `operators`, which share one δ, as `[operator][momentum][time]`. `quark` is D_δ G D_δ for the three colours
-/// of a source at `origin`, in double precision; `antiquark` is G₂ of the quark whose antiquark is in the meson, on the same device.
-/// Momenta are in units of 2π/L.
+/// Computes the correlator C(t, p) of each of `operators`, which have the same shift δ, as `[operator][momentum][time]`. `quark` is D_δ G
+/// D_δ for the three colours of a source at `origin`, in double precision; `antiquark` is the propagator G₂ of the quark whose antiquark is
+/// in the meson, on the same device. Momenta are in units of 2π/L.
 ///
 /// # Errors
 /// Fields of another shape or lattice; failures of the device.
@@ -136,7 +138,8 @@ pub fn taste_mesons(
     let one = |operator: &SpinTaste| {
         let signs = operator.alternating(phases);
         let at = |k: usize, t: usize| {
-            // The extent in t is even, so a distance around the end of the lattice is even or odd like the direct one.
+            // The extent in t is even, so a distance across the end of the lattice is even if the direct distance is even, and odd
+            // otherwise.
             let turned = signs & TIME != 0 && !t.is_multiple_of(2);
             let sum = products[8 * k + (signs & 7)][t];
             if turned { -sum } else { sum }

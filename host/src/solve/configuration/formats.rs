@@ -35,7 +35,7 @@ impl<'c, 'g> WilsonFormats<'c, 'g> {
     fn storage(&self, precision: Precision, storage: LinkStorage) -> LinkStorage {
         Operator::from(self.operator).compiled_storage(precision, storage)
     }
-    /// Makes the Schwarz preconditioner with links in this storage.
+    /// Makes the Schwarz preconditioner with the parameters `schwarz`, on links in `storage`.
     pub fn schwarz(&self, schwarz: &Schwarz, storage: LinkStorage) -> Result<MrInBlocks> {
         let (domain, precision) = (self.configuration.domain(), schwarz.precision);
         // An overlapping domain may contain the end of the whole lattice in t, across which links in temporal gauge are not 1, so such
@@ -132,13 +132,13 @@ pub(in crate::solve) struct SystemFormats<'c, 'g> {
 }
 
 impl<'c, 'g> SystemFormats<'c, 'g> {
-    /// Makes the formats of an operator's Schur complement.
+    /// Prepares an operator's Schur complement for use in any format.
     pub fn new(configuration: &'c Configuration<'g>, operator: Operator, nrhs: usize) -> Result<Self> {
         let of_system = operator.clone();
         let make = move |precision, storage| of_system.even_odd(configuration, (precision, storage), nrhs);
         Self::made(configuration, operator, Box::new(make))
     }
-    /// Makes the formats of M†M + σ of a staggered operator on the sites of one parity.
+    /// Prepares M†M + σ of a staggered operator, on the sites of one parity, for use in any format.
     pub fn shifted(
         configuration: &'c Configuration<'g>,
         operator: StaggeredOperator,

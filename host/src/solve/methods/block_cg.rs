@@ -7,7 +7,8 @@ use solvers::inverter;
 
 impl Method {
     /// Block CG (Dubrulle 2001, BCGrQ), with all right-hand sides of a batch in one Krylov space, on the normal equations of the Schur
-    /// complement. For staggered operators, it works on the even-odd part of M†M. With one right-hand side it is [`Method::CG`].
+    /// complement. For staggered operators, it works on the even-odd part of M†M. With one right-hand side, it is equivalent to
+    /// [`Method::CG`].
     pub const BLOCK_CG: &'static Method = &Method {
         name: "block-cg",
         titles: ["block CG on the normal equations", "block CG"],

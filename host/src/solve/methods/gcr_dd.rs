@@ -32,7 +32,7 @@ impl Method {
         prepare: |formats, request, storage, _| {
             let Some(inner) = formats.preconditioner(&request.schwarz, storage)? else {
                 return Err(SolveError::Invalid(
-                    "GCR with the Schwarz preconditioner applies to Wilson and clover operators only",
+                    "GCR with the Schwarz preconditioner applies to Wilson and clover only: choose another method",
                 ));
             };
             Ok(Box::new(SchwarzPreconditioned { schwarz: request.schwarz, inner }))
@@ -61,7 +61,7 @@ static DOMAIN: Key = Key::new(
     "domain",
     "X,Y,Z,T",
     KeyKind::Extents,
-    "Extents X,Y,Z,T of a domain: even divisors of the local lattice of a process [default: the whole local lattice]",
+    "Extents X,Y,Z,T of a domain: even divisors of those of the local lattice [default: the whole local lattice]",
     "[8, 8, 8, 8]",
 );
 static DOMAIN_OVERLAP: Key = Key::new(

@@ -94,7 +94,7 @@ pub struct Method {
     pub titles: [&'static str; 2],
     /// Description in help texts; empty if the name is enough.
     pub help: &'static str,
-    /// Parameters that only this method has.
+    /// Parameters of this method, without those that all methods have.
     pub keys: &'static [&'static Key],
     /// Parameters of this method that are whole numbers; [`Request::counts`] holds their values.
     pub counts: &'static [&'static CountKey],
@@ -110,8 +110,8 @@ pub struct Method {
     pub restarts: bool,
     /// Method that takes over if this one cannot be set up or does not converge.
     pub successor: Option<&'static Method>,
-    /// Function that returns the patience on a lattice with a number of sites: iterations without progress after which the method gives up.
-    /// It applies below double precision, where a higher precision may help.
+    /// Function that returns the patience of the method on a lattice with a given number of sites: the number of iterations without
+    /// progress after which the method gives up. The patience applies below double precision, where a higher precision may help.
     pub patience: Option<fn(usize) -> Patience>,
     /// Function that checks whether the method can work on parts of the lattice with these extents; the error is the reason if it cannot.
     pub check: fn(&Request, Lattice, &ProcessGrid) -> std::result::Result<(), SolveFailure>,
@@ -140,7 +140,7 @@ type Prepare = fn(
 ) -> std::result::Result<Box<dyn PreparedMethod>, EscalationError>;
 
 impl Method {
-    /// Whether only this method has a key of this name.
+    /// Whether the method has a parameter with this name among its own [`keys`](Self::keys).
     pub fn has_key(&self, name: &str) -> bool {
         self.keys.iter().any(|key| key.name == name)
     }
@@ -247,7 +247,7 @@ impl Limits<'_> {
         match self.request.correction {
             Correction::Reliable { delta } => Ok(self.params(delta.or(default_delta))),
             Correction::Defect { .. } => Err(SolveError::Invalid(
-                "GCR does not support defect correction, because GCR restarts from true residuals",
+                "GCR restarts from true residuals and does not support defect correction: choose reliable updates",
             )),
         }
     }
@@ -262,14 +262,16 @@ pub(crate) struct PrecisionLevel {
 }
 
 impl PrecisionLevel {
-    /// Returns the next level. From 16-bit floating point, it is fixed point, which has more digits. Then the iteration becomes as precise
-    /// as the solver's check, the check becomes double, the iteration becomes double, and finally the links have all reals. `half_links`
-    /// states whether kernels exist for links in 16 bits beside fields in single precision.
+    /// Returns the next level of precision escalation; `None` after the last one. The order is: iteration in 16-bit floating point, in
+    /// 16-bit fixed point, and in single precision; true residuals in double precision; iteration in double precision; links with all
+    /// reals. If `half_links` is set, kernels exist for 16-bit links beside fields in single precision, and single precision begins with
+    /// 16-bit links.
     pub fn next(self, half_links: bool) -> Option<PrecisionLevel> {
         use Precision as P;
         match self {
             PrecisionLevel { precision: P::Fp16, .. } => Some(PrecisionLevel { precision: P::Half, ..self }),
-            // Staggered operators keep links in 16 bits at first, because CG in half precision fails due to the rounding of its vectors.
+            // Staggered operators keep 16-bit links at first, because CG in half precision fails due to the rounding of vectors, not of
+            // links.
             PrecisionLevel { precision: P::Half, .. } => {
                 let reconstruction = self.reconstruction.half(half_links);
                 Some(PrecisionLevel { precision: P::Single, reconstruction, ..self })

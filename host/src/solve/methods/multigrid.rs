@@ -31,7 +31,7 @@ impl Method {
         first_level,
         prepare: |formats, request, storage, observer| {
             let Some(multigrid) = formats.multigrid(&request.multigrid, storage, observer)? else {
-                return Err(SolveError::Invalid("multigrid applies to Wilson-like operators only"));
+                return Err(SolveError::Invalid("multigrid applies to Wilson-like operators only: choose another"));
             };
             Ok(Box::new(multigrid))
         },

@@ -175,7 +175,7 @@ pub fn delta_histogram(observable: &Observable) -> Option<Result<Figure, ReportE
     let heights: Vec<f64> = found.counts.iter().map(|n| *n as f64).collect();
     let mut top = heights.iter().copied().fold(1.0, f64::max);
     let x = roomy((found.low, found.high));
-    // Outliers are left out, because they would make the Gaussian too wide for a comparison.
+    // Outliers are left out, because they would make the Gaussian too wide for comparison with the histogram.
     let seen: Vec<f64> = kept.iter().copied().filter(|x| (found.low..=found.high).contains(x)).collect();
     let mut layers =
         vec![layer(&count(seen.len(), "value"), PlotColour::Sky, LayerShape::Bars(found.low, found.width(), heights))];
@@ -205,11 +205,12 @@ fn width(values: &[f64]) -> Option<(f64, f64)> {
     Some((mean, (squares / (values.len() as f64 - 1.0)).sqrt())).filter(|(_, sigma)| *sigma > 0.0)
 }
 
-/// Draws the running average of exp(−ΔH), which is 1 in equilibrium; returns `None` if no value counts.
+/// Draws the running average of exp(−ΔH), whose expectation value in equilibrium is 1; returns `None` if no value
+/// counts.
 pub fn exponential(observable: &Observable) -> Option<Result<Figure, ReportError>> {
     let (band, average) = averages(observable);
     let (first, last) = (average.first()?.0, average.last()?.0);
-    // The first averages fluctuate strongly, so the range does not depend on them.
+    // The first averages fluctuate strongly, so the range of the axis does not depend on them.
     let settled = || band.iter().skip(band.len() / 10).filter(|(_, low, high)| low.is_finite() && high.is_finite());
     let ends = settled().fold((1.0_f64, 1.0_f64), |(low, high), (_, a, b)| (low.min(*a), high.max(*b)));
     let y = roomy(if ends.0 < ends.1 { ends } else { (average.last()?.1.min(1.0), average.last()?.1.max(1.0)) });

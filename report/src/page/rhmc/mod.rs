@@ -24,8 +24,8 @@ pub struct RhmcReport {
 }
 
 impl RhmcReport {
-    /// Creates the report of a run with a name. Means leave out the first `skip` trajectories, or by default those without a Metropolis
-    /// step.
+    /// Creates the report of a run, with `name` as its title. Means leave out the first `skip` trajectories, or by default those without a
+    /// Metropolis step.
     pub fn new(name: String, run: RunHistory, skip: Option<usize>) -> Self {
         let skip = skip.unwrap_or_else(|| run.thermalisation()).min(run.trajectories.len());
         let observables = observables::collect(&run, skip);
@@ -107,23 +107,23 @@ impl RhmcReport {
                 ));
             }
         }
-        // Short series are left out, because their errors are rough estimates.
+        // Short series are not checked, because their errors are rough estimates.
         let exponential = self.of(ObservableKind::Exponential).filter(|o| !o.is_short());
         if let Some(off) = exponential.map(|o| (o.estimate.mean - 1.0).abs() / o.estimate.error)
             && off > 4.0
             && off.is_finite()
         {
             notes.push(format!(
-                "⟨exp(−ΔH)⟩ is {off:.1} errors from 1: the run is not in equilibrium, or its dynamics does not \
-                 preserve phase space or is not reversible, or ΔH fluctuates too widely for this mean to be sampled."
+                "⟨exp(−ΔH)⟩ is {off:.1} standard errors from 1: the run is not in equilibrium, or its dynamics does \
+                 not preserve phase space or is not reversible, or ΔH fluctuates too widely to sample this mean."
             ));
         }
         for identity in self.observables.iter().filter(|o| o.kind == ObservableKind::Identity && !o.is_short()) {
             let off = (identity.estimate.mean / identity.estimate.error).abs();
             if off > 4.0 && off.is_finite() {
                 notes.push(format!(
-                    "{}: {off:.1} errors from 0: the run is not in equilibrium (--skip skips more trajectories), or \
-                     its forces are not the derivative of the action in the Metropolis step.",
+                    "{}: {off:.1} standard errors from 0: the run is not in equilibrium (--skip skips more \
+                     trajectories), or its forces are not the derivative of the action in the Metropolis step.",
                     identity.name
                 ));
             }
@@ -131,7 +131,7 @@ impl RhmcReport {
         notes.extend(settings::changes(&self.run));
         notes
     }
-    /// Returns the JSON record of the report; `path` is that of the page.
+    /// Returns the JSON record of the report; `path` is the path of the page.
     pub fn record(&self, folder: &Path, path: &Path) -> RunReportRecord {
         let ((first, last, there), (accepted, steps)) = (self.numbers(), self.accepted());
         RunReportRecord {

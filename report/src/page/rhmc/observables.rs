@@ -30,7 +30,7 @@ pub enum ObservableKind {
     Inside,
 }
 
-/// Mass or group of quarks to which an observable belongs, if it exists once for each.
+/// Mass or group of quarks of an observable that each mass or group has.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ObservableOf {
     /// Bare mass.
@@ -42,11 +42,11 @@ pub enum ObservableOf {
 /// An observable of a run: a series with one number for each trajectory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observable {
-    /// Key in the line of a trajectory; dots separate nested keys.
+    /// Key of the observable in the line of a trajectory; dots separate nested keys.
     pub key: &'static str,
     /// Displayed name of the observable.
     pub name: String,
-    /// Mass or group of quarks of the observable; `None` if the observable exists once.
+    /// Mass or group of quarks of the observable; `None` if the observable belongs to the whole run.
     pub of: Option<ObservableOf>,
     /// Kind of the observable, which determines its figures.
     pub kind: ObservableKind,
@@ -59,7 +59,7 @@ pub struct Observable {
 }
 
 impl Observable {
-    /// Returns the points that count in means and are finite.
+    /// Returns the finite points that count in means, each with its trajectory number.
     pub fn kept(&self) -> impl Iterator<Item = (u64, f64)> {
         self.points[self.first..].iter().copied().filter(|(_, x)| x.is_finite())
     }
@@ -72,11 +72,11 @@ impl Observable {
         let steps = self.points.windows(2).map(|pair| pair[1].0 - pair[0].0);
         steps.min().unwrap_or(1)
     }
-    /// Whether the series is so short that its error is a rough estimate: it has fewer than fifty times 2 τ numbers.
+    /// Returns whether the series is so short that its error is a rough estimate: shorter than fifty times 2 τ.
     pub fn is_short(&self) -> bool {
         (self.estimate.count as f64) < 100.0 * self.estimate.tau
     }
-    /// Returns the JSON record of mean and error.
+    /// Returns the JSON record of the mean and the error of the observable.
     pub fn record(&self) -> ObservableMeans {
         let SeriesEstimate { mean, error, tau, tau_error, count } = self.estimate;
         let (mass, quarks) = match &self.of {
@@ -148,7 +148,7 @@ pub fn collect(run: &RunHistory, skip: usize) -> Vec<Observable> {
         let tag = || Some(ObservableOf::Quarks(name.clone()));
         let [actions, dynamics] = ["action", "dynamics"].map(|part| format!("iterations, {part}, {name}"));
         let iterations = |t: &TrajectoryLine| Some(t.quarks.iter().find(|quarks| quarks.name == *name)?.iterations);
-        // Determinants of clover terms take no solver, so they have no iterations.
+        // The determinant of a clover term needs no solver, so it has no iterations.
         let solves = run.trajectories.iter().filter_map(iterations).any(|n| n.action + n.dynamics > 0);
         if solves {
             let action = |t: &TrajectoryLine| Some(iterations(t)?.action as f64);

@@ -8,7 +8,7 @@ use crate::records::run_settings as settings;
 use crate::text::{digits, escape};
 use std::fmt::Write;
 
-/// Appends all sections of a run to a page; `id` is the prefix of their names.
+/// Appends all sections of a run to a page. `id` is the prefix of the identifiers of the sections in HTML.
 pub fn put(page: &mut String, report: &RhmcReport, id: &str) -> Result<(), ReportError> {
     head(page, report, &escape(&report.name));
     table(page, report, id);

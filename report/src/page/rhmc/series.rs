@@ -9,19 +9,19 @@ pub struct SeriesEstimate {
     pub mean: f64,
     /// One standard deviation of the mean; NaN for fewer than two numbers.
     pub error: f64,
-    /// Integrated autocorrelation time in steps of the series; ½ for independent numbers, NaN for fewer than two numbers.
+    /// Integrated autocorrelation time, in units of the distance between two values; ½ for independent values, NaN for fewer than two.
     pub tau: f64,
-    /// One standard deviation of the autocorrelation time.
+    /// One standard deviation of `tau`.
     pub tau_error: f64,
-    /// Number of values.
+    /// Number of values in the series.
     pub count: usize,
 }
 
 /// Length above which the means of blocks may determine the error of a series.
 const LONG: usize = 20_000;
 
-/// Returns mean, error and autocorrelation time of a series as [`average`] does. The error of the time is τ √((4 W + 2) / n), where W = 6
-/// τ is the window of the sum (Madras and Sokal 1988).
+/// Returns mean, error and autocorrelation time τ of a series as [`average`] does. The error of τ is τ √((4 W + 2) / n), where W = 6 τ is
+/// the window of the sum (Madras and Sokal 1988).
 pub fn estimate(values: &[f64]) -> SeriesEstimate {
     let Average { mean, error, autocorrelation: tau } =
         if values.len() > LONG { of_many(values) } else { average(values) };
@@ -42,13 +42,13 @@ fn of_many(values: &[f64]) -> Average {
     }
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
-    // Inverts the definition of τ, error² = 2 τ σ² / n.
+    // Inverts the relation error² = 2 τ σ² / n.
     let tau = error * error * (values.len() - 1) as f64 / (2.0 * squares / values.len() as f64);
     Average { mean, error, autocorrelation: tau }
 }
 
-/// Returns mean and error of the first one, two, three … numbers, with the autocorrelation time `tau` of the whole series. The first
-/// error is NaN.
+/// Returns `[mean, error]` of the first value, of the first two values, and so on. The errors use the autocorrelation time `tau` of the
+/// whole series. The first error is NaN.
 pub fn running(values: &[f64], tau: f64) -> Vec<[f64; 2]> {
     let (mut mean, mut squares) = (0.0, 0.0);
     let of = |(j, x): (usize, &f64)| {
@@ -71,14 +71,14 @@ pub struct Histogram {
     pub high: f64,
     /// Count of numbers in each bin. A bin includes its lower end; the last bin also includes its upper end.
     pub counts: Vec<usize>,
-    /// Count of numbers outside of the histogram: not finite, or far from the others.
+    /// Number of values that are not in a bin because they are not finite, or far from the other values.
     pub outside: usize,
 }
 
 const BINS: Range<f64> = 1.0..80.0;
 
-/// Counts numbers in bins of width 2 (q_¾ − q_¼) / ∛n (Freedman and Diaconis 1981) over the range of [`limits`]. Returns `None` without
-/// numbers.
+/// Counts values in bins of width 2 (q_¾ − q_¼) / ∛n, with the quartiles q (Freedman and Diaconis 1981), over the range of [`limits`].
+/// Returns `None` if [`limits`] does.
 pub fn histogram(values: &[f64]) -> Option<Histogram> {
     let (low, high) = limits(values)?;
     let [quarter, _, three_quarters] = quartiles(values)?;
@@ -112,9 +112,9 @@ fn quartiles(values: &[f64]) -> Option<[f64; 3]> {
     Some([1, 2, 3].map(|quarter| sorted[last * quarter / 4]))
 }
 
-/// Returns the smallest and the largest number whose distance from the median is at most 8 times that of the quartiles, which is eleven
-/// standard deviations of a Gaussian. If the quartiles coincide, all numbers count. Numbers above 10¹⁰⁰ in modulus are ignored, because
-/// their squares would not be finite. Returns `None` if there are no others.
+/// Returns the smallest and the largest value whose distance from the median is at most 8 times the distance between the quartiles, or
+/// eleven standard deviations of a Gaussian. If the quartiles coincide, all values count. Ignores values of modulus 10¹⁰⁰ or more, because
+/// their squares would not be finite. Returns `None` if no value is left.
 pub fn limits(values: &[f64]) -> Option<(f64, f64)> {
     let [quarter, median, three_quarters] = quartiles(values)?;
     let reach = 8.0 * (three_quarters - quarter);
@@ -125,8 +125,8 @@ pub fn limits(values: &[f64]) -> Option<(f64, f64)> {
     })
 }
 
-/// Selects the positions of at most about `most` numbers: the first and the last, and the smallest and the largest of each stretch. A
-/// line through them looks like a line through all.
+/// Selects about `most` positions of values for a line: the first and the last value, and the smallest and the largest value of each
+/// stretch. The line through them looks like the line through all values.
 pub fn thin(values: &[f64], most: usize) -> Vec<usize> {
     if values.len() <= most {
         return (0..values.len()).collect();
