@@ -83,7 +83,9 @@ pub(crate) fn text_of(path: &Path) -> Result<String, Mistakes> {
     file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() as u64 > MOST_BYTES {
         let most = text::bytes(MOST_BYTES as usize);
-        return Err(refused(format!("is longer than {most}, the limit for an input; check that it is not a data file")));
+        return Err(refused(format!(
+            "is longer than {most}, the limit for an input; check that it is not a data file"
+        )));
     }
     String::from_utf8(bytes).map_err(|e| {
         let byte = e.utf8_error().valid_up_to();

@@ -276,9 +276,8 @@ impl LinkedDirac {
     ) -> Outcome<(HostFields, ObservedShifts)> {
         let (request, batch) = self.request(settings)?;
         let strategy = settings.strategy()?;
-        let staggered = || {
-            Failure::refused("several masses or shifts need a staggered operator: solve them one by one")
-        };
+        let staggered =
+            || Failure::refused("several masses or shifts need a staggered operator: solve them one by one");
         let fields = ColourVector::held(fields).ok_or_else(staggered)?;
         device.comm().agree(check_finite_fields("b", fields))?;
         let (kind, values) = match series {

@@ -76,9 +76,10 @@ pub(super) fn initialise() -> Result<&'static str, CommError> {
     // SAFETY: may be called at any time.
     check("MPI_Initialized", unsafe { ffi::MPI_Initialized(&mut done) })?;
     if done != 0 {
-        let message = "MPI has already been initialised in this process, which is possible only once: remove the other \
+        let message =
+            "MPI has already been initialised in this process, which is possible only once: remove the other \
                        initialisation"
-            .to_string();
+                .to_string();
         return Err(CommError::Transport { operation: OPERATION, message });
     }
     let mut level = 0;

@@ -265,7 +265,7 @@ fn benchmarks_of_solvers() {
     {
         assert!(text.contains(part), "{text}");
     }
-    for heading in ["seconds", "microseconds per iteration", "of multi-shift CG", "share of the matrix alone"] {
+    for heading in ["seconds", "microseconds per iteration", "of multi-shift CG", "rate of the matrix alone"] {
         assert!(text.lines().any(|line| line.contains(heading)), "{heading}: {text}");
     }
     // On a configuration made for it; half does not get there, and no step up is made.

@@ -112,7 +112,7 @@ pub fn print(title: &str, cells: &[&Cell], study: &SolverStudy, rates: &Rates) -
             format!("{:.0} ({:.1})", cell.first_iterations, 1e6 * cell.seconds_per_first_iteration())
         });
     }
-    block("GFLOP/s, and share of the matrix alone", &|cell| {
+    block("GFLOP/s, and percentage of the rate of the matrix alone", &|cell| {
         format!("{:.0} ({:.0}%)", cell.gflops, 100.0 * cell.gflops / rate(rates, &cell.scheme))
     });
     text.push('\n');

@@ -57,7 +57,8 @@ impl Machine {
             let interior = alone * operation.alone.at(part.interior) / operation.alone.at(part.sites);
             let exterior = (in_turn - exchange - interior).max(0.0);
             costs[k].exterior[mu].push((part.exterior[mu], exterior));
-            // If the message arrives late, the time does not depend on the work beside the interior.
+            // The additional cost of overlap can be measured only if the message arrives in time; otherwise the exchange
+            // determines the time.
             if alone >= exchange + exterior {
                 costs[k].beside[mu].push((part.exterior[mu], (overlapped - alone).max(0.0)));
             }

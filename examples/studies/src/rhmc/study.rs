@@ -85,12 +85,12 @@ impl<'a> EnsembleStudy<'a> {
         if let Some((flag, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
             return refuse(format!("{flag} 0: the study needs at least 1"));
         }
-        if args.thermalise < 2 || args.steps.contains(&1) || args.gauge_steps < 2 {
-            return refuse(
-                "--thermalise, --steps and --gauge-steps must be at least 2, because some settings use half of each \
-                 number"
-                    .into(),
-            );
+        let halved = [("--thermalise", args.thermalise), ("--gauge-steps", args.gauge_steps)];
+        let halved = halved.into_iter().chain(args.steps.iter().map(|steps| ("--steps", *steps)));
+        if let Some((flag, value)) = halved.into_iter().find(|(_, value)| *value < 2) {
+            return refuse(format!(
+                "{flag} {value}: must be at least 2, because some settings use half of this number"
+            ));
         }
         if args.reversibility > args.trajectories {
             return refuse(format!(

@@ -38,12 +38,12 @@ pub struct ModelBenchArguments {
     /// Operator: wilson, clover, staggered (naive) or asqtad [default: clover, or that of --machine]
     #[arg(long, value_name = "NAME")]
     operator: Option<String>,
-    /// Precisions: all, or some of double, single, half, fp16, separated by commas [default: double,single,half, or those of
-    /// --machine]
+    /// Precisions: all, or some of double, single, half, fp16, separated by commas [default: those of
+    /// --machine, otherwise double,single,half]
     #[arg(long, value_name = "NAMES")]
     precision: Option<String>,
     /// Numbers of reals stored for a link: all, or some of those that `ferrite bench dslash --help` lists, separated by commas
-    /// [default: 12, 8 for asqtad, or those of --machine]
+    /// [default: those of --machine, otherwise 12, or 8 for asqtad]
     #[arg(long, value_name = "NUMBERS")]
     reconstruct: Option<String>,
     /// Lattice extents for strong scaling [default: 32,32,32,256; 64,64,64,192 for staggered operators; 8,8,8,32 if measured on
