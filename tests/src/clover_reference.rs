@@ -5,14 +5,15 @@
 //! F̂ = (Q − Q†)/8 with Q the sum of the four leaves of the plane (μ, ν) at x (Babich, Clark and Joó 2010, eq. 2;
 //! factors as in Chroma).
 use crate::gamma::{self, SpinMatrix};
-use crate::reference::{WilsonDirac, adjoint, combine, field, multiply, norm2, on_parity, unit};
+use crate::reference::{WilsonDirac, adjoint, combine, field, multiply, on_parity, residual, unit};
+use crate::testkit::matrix::{Square, add, from_elements, invert, scale};
 use ferrite::field::host::{HostGauge, HostSpinor, Matrix, Spinor};
 use ferrite::operators::{CloverParams, Schur};
 use num_complex::Complex64;
 use rayon::prelude::*;
 
 /// Matrix on spin and colour, index = 3 · spin + colour.
-pub type SiteMatrix = [[Complex64; 12]; 12];
+pub type SiteMatrix = Square<12>;
 
 /// The product of links along a path from `site`: each step a direction, forward or backward.
 pub fn path(gauge: &HostGauge, site: usize, steps: &[(usize, bool)]) -> Matrix {
@@ -39,24 +40,20 @@ pub fn field_strength(gauge: &HostGauge, site: usize, mu: usize, nu: usize) -> M
     let mut q = Matrix::default();
     for leaf in leaves(mu, nu) {
         let p = path(gauge, site, &leaf);
-        q.iter_mut().flatten().zip(p.iter().flatten()).for_each(|(q, p)| *q += p);
+        q = add(&q, Complex64::ONE, &p);
     }
-    let dagger = adjoint(&q);
-    std::array::from_fn(|a| std::array::from_fn(|b| (q[a][b] - dagger[a][b]) / 8.0))
+    scale(0.125.into(), &add(&q, -Complex64::ONE, &adjoint(&q)))
 }
 
 /// σ_μν = (i/2) \[γ_μ, γ_ν\]
 pub fn sigma(mu: usize, nu: usize) -> SpinMatrix {
     let (a, b) = (&gamma::GAMMA[mu], &gamma::GAMMA[nu]);
     let commutator = gamma::add(&gamma::multiply(a, b), (-1.0).into(), &gamma::multiply(b, a));
-    gamma::add(&[[Complex64::ZERO; 4]; 4], Complex64::new(0.0, 0.5), &commutator)
+    scale(Complex64::new(0.0, 0.5), &commutator)
 }
 
 fn term(gauge: &HostGauge, site: usize, diagonal: f64, space: f64, time: f64) -> SiteMatrix {
-    let mut a = [[Complex64::ZERO; 12]; 12];
-    for (i, row) in a.iter_mut().enumerate() {
-        row[i] = diagonal.into();
-    }
+    let mut a = scale(diagonal.into(), &unit());
     for mu in 0..4 {
         for nu in mu + 1..4 {
             let c = if nu == 3 { time } else { space };
@@ -71,31 +68,25 @@ fn term(gauge: &HostGauge, site: usize, diagonal: f64, space: f64, time: f64) ->
     a
 }
 
-/// Inverts a matrix by Gauss-Jordan elimination with pivots from the column. Panics if the matrix is singular.
-pub fn invert(matrix: &SiteMatrix) -> SiteMatrix {
-    let mut a = *matrix;
-    let mut inverse = [[Complex64::ZERO; 12]; 12];
-    for (i, row) in inverse.iter_mut().enumerate() {
-        row[i] = Complex64::ONE;
-    }
-    for k in 0..12 {
-        let best = (k..12).max_by(|&i, &j| a[i][k].norm().total_cmp(&a[j][k].norm())).expect("not empty");
-        assert!(a[best][k].norm() > 0.0, "singular");
-        a.swap(k, best);
-        inverse.swap(k, best);
-        let pivot = a[k][k];
-        for m in [&mut a, &mut inverse] {
-            m[k].iter_mut().for_each(|z| *z /= pivot);
-        }
-        for i in (0..12).filter(|i| *i != k) {
-            let factor = a[i][k];
-            for m in [&mut a, &mut inverse] {
-                let row = m[k];
-                m[i].iter_mut().zip(row).for_each(|(to, from)| *to -= factor * from);
-            }
-        }
-    }
-    inverse
+/// a ψ(x) at a site.
+pub fn site_multiply(a: &SiteMatrix, psi: &Spinor) -> Spinor {
+    let row = |i: usize| (0..12).map(|j| a[i][j] * psi[j / 3][j % 3]).sum();
+    std::array::from_fn(|s| std::array::from_fn(|colour| row(3 * s + colour)))
+}
+
+/// a φ + b ψ
+pub fn sum(a: f64, phi: &HostSpinor, b: f64, psi: &HostSpinor) -> HostSpinor {
+    combine(&[(a.into(), phi), (b.into(), psi)])
+}
+
+/// Matrix on spin and colour that acts on spin alone.
+pub fn on_spin(m: &SpinMatrix) -> SiteMatrix {
+    from_elements(|i, j| if i % 3 == j % 3 { m[i / 3][j / 3] } else { Complex64::ZERO })
+}
+
+/// A propagator at a site, with the index 3 spin + colour.
+pub fn propagator_at(propagator: &[HostSpinor], site: usize) -> SiteMatrix {
+    from_elements(|i, j| propagator[j].sites()[site][i / 3][i % 3])
 }
 
 /// A Wilson-clover operator.
@@ -133,23 +124,15 @@ impl<'a> CloverDirac<'a> {
     /// A ψ, or A⁻¹ ψ.
     pub fn clover(&self, inverse: bool, psi: &HostSpinor) -> HostSpinor {
         let matrices = if inverse { &self.inverse } else { &self.term };
-        field(psi.lattice(), |x| {
-            let (m, psi) = (&matrices[x], &psi.sites()[x]);
-            let row = |i: usize| (0..12).map(|j| m[i][j] * psi[j / 3][j % 3]).sum();
-            std::array::from_fn(|s| std::array::from_fn(|a| row(3 * s + a)))
-        })
+        field(psi.lattice(), |x| site_multiply(&matrices[x], &psi.sites()[x]))
     }
     /// D̃ ψ, or D̃† ψ.
     pub fn hopping(&self, dagger: bool, psi: &HostSpinor) -> HostSpinor {
         self.dirac.hopping(dagger, psi)
     }
-    /// a φ + b ψ
-    fn sum(a: f64, phi: &HostSpinor, b: f64, psi: &HostSpinor) -> HostSpinor {
-        combine(&[(a.into(), phi), (b.into(), psi)])
-    }
     /// M ψ, or M† ψ.
     pub fn apply(&self, dagger: bool, psi: &HostSpinor) -> HostSpinor {
-        Self::sum(1.0, &self.clover(false, psi), -self.hop(), &self.hopping(dagger, psi))
+        sum(1.0, &self.clover(false, psi), -self.hop(), &self.hopping(dagger, psi))
     }
     /// The Schur complement of the even sites, or its adjoint; zero on the odd sites.
     pub fn schur(&self, schur: Schur, dagger: bool, psi: &HostSpinor) -> HostSpinor {
@@ -157,26 +140,26 @@ impl<'a> CloverDirac<'a> {
         let (minus, hops) = (-self.hop() * self.hop(), |psi: &HostSpinor| self.hopping(dagger, psi));
         let divide = |psi: &HostSpinor| self.clover(true, psi);
         match (schur, dagger) {
-            (Schur::Symmetric, false) => Self::sum(1.0, &even, minus, &divide(&hops(&divide(&hops(&even))))),
-            (Schur::Symmetric, true) => Self::sum(1.0, &even, minus, &hops(&divide(&hops(&divide(&even))))),
-            (Schur::Asymmetric, _) => Self::sum(1.0, &self.clover(false, &even), minus, &hops(&divide(&hops(&even)))),
+            (Schur::Symmetric, false) => sum(1.0, &even, minus, &divide(&hops(&divide(&hops(&even))))),
+            (Schur::Symmetric, true) => sum(1.0, &even, minus, &hops(&divide(&hops(&divide(&even))))),
+            (Schur::Asymmetric, _) => sum(1.0, &self.clover(false, &even), minus, &hops(&divide(&hops(&even)))),
         }
     }
     /// The right-hand side of the Schur complement; zero on the odd sites.
     pub fn prepare(&self, schur: Schur, eta: &HostSpinor) -> HostSpinor {
         let odd = self.clover(true, &on_parity(1, eta));
-        let even = Self::sum(1.0, &on_parity(0, eta), self.hop(), &self.hopping(false, &odd));
+        let even = sum(1.0, &on_parity(0, eta), self.hop(), &self.hopping(false, &odd));
         if schur == Schur::Symmetric { self.clover(true, &even) } else { even }
     }
     /// ψ with its even half and A⁻¹ (η + ½ D̃ ψ) on the odd sites.
     pub fn reconstruct(&self, eta: &HostSpinor, psi: &HostSpinor) -> HostSpinor {
         let even = on_parity(0, psi);
-        let odd = Self::sum(1.0, &on_parity(1, eta), self.hop(), &self.hopping(false, &even));
-        Self::sum(1.0, &even, 1.0, &self.clover(true, &odd))
+        let odd = sum(1.0, &on_parity(1, eta), self.hop(), &self.hopping(false, &even));
+        sum(1.0, &even, 1.0, &self.clover(true, &odd))
     }
     /// ‖η − M ψ‖ / ‖η‖
     pub fn residual(&self, eta: &HostSpinor, psi: &HostSpinor) -> f64 {
-        (norm2(&Self::sum(1.0, eta, -1.0, &self.apply(false, psi))) / norm2(eta)).sqrt()
+        residual(eta, &self.apply(false, psi))
     }
 }
 

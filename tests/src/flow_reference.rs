@@ -1,7 +1,8 @@
 //! The gradient flow by its formulas, loops as lists of steps on whole lattices, without any code of kernels.
-use crate::reference::{adjoint, multiply, unit};
+use crate::clover_reference::path;
+use crate::reference::{adjoint, multiply};
+use crate::testkit::matrix::{add, anti_hermitian, exponential, scale};
 use ferrite::field::host::{HostGauge, Matrix};
-use num_complex::Complex64;
 
 /// Force that the links follow in the flow.
 #[derive(Clone, Copy, Debug)]
@@ -13,31 +14,7 @@ pub struct FlowForce {
 }
 
 fn sum(terms: &[(f64, Matrix)]) -> Matrix {
-    let mut out = Matrix::default();
-    for (factor, matrix) in terms {
-        (0..9).for_each(|k| out[k / 3][k % 3] += *factor * matrix[k / 3][k % 3]);
-    }
-    out
-}
-
-/// (X − X†)/2 − tr (X − X†)/6
-fn anti_hermitian(x: &Matrix) -> Matrix {
-    let mut out = sum(&[(0.5, *x), (-0.5, adjoint(x))]);
-    let third: Complex64 = (out[0][0] + out[1][1] + out[2][2]) / 3.0;
-    (0..3).for_each(|k| out[k][k] -= third);
-    out
-}
-
-/// The product of links along steps (μ, forward).
-fn along(gauge: &HostGauge, mut x: usize, steps: &[(usize, bool)]) -> Matrix {
-    let mut product = unit();
-    for &(mu, forward) in steps {
-        let next = gauge.lattice().neighbour(x, mu, forward);
-        let link = if forward { *gauge.link(x, mu) } else { adjoint(gauge.link(next, mu)) };
-        product = multiply(&product, &link);
-        x = next;
-    }
-    product
+    terms.iter().fold(Matrix::default(), |sum, (factor, matrix)| add(&sum, (*factor).into(), matrix))
 }
 
 impl FlowForce {
@@ -50,13 +27,13 @@ impl FlowForce {
             let mut loops = Vec::new();
             for nu in (0..4).filter(|nu| *nu != mu) {
                 for (a, b) in [((nu, true), (nu, false)), ((nu, false), (nu, true))] {
-                    loops.push((plaquette, along(gauge, x, &[on, a, off, b])));
+                    loops.push((plaquette, path(gauge, x, &[on, a, off, b])));
                     for steps in [[on, on, a, off, off, b], [on, a, off, off, b, on], [on, a, a, off, b, b]] {
-                        loops.push((rectangle, along(gauge, x, &steps)));
+                        loops.push((rectangle, path(gauge, x, &steps)));
                     }
                 }
             }
-            sum(&[(-1.0, anti_hermitian(&sum(&loops)))])
+            scale((-1.0).into(), &anti_hermitian(&sum(&loops)))
         };
         let all: Vec<Matrix> = (0..4 * lattice.volume()).map(|k| force(k / 4, k % 4)).collect();
         if !self.zeuthen {
@@ -88,14 +65,4 @@ impl FlowForce {
         let z2 = self.of(&w2);
         moved(&w2, &[(0.75, &z2), (-8.0 / 9.0, &z1), (17.0 / 36.0, &z0)])
     }
-}
-
-/// Returns the exponential of a matrix by its series.
-fn exponential(x: &Matrix) -> Matrix {
-    let (mut term, mut out) = (unit(), unit());
-    for n in 1..40 {
-        term = sum(&[(1.0 / f64::from(n), multiply(&term, x))]);
-        out = sum(&[(1.0, out), (1.0, term)]);
-    }
-    out
 }

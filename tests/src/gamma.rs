@@ -1,10 +1,12 @@
 //! The γ matrices of the DeGrand–Rossi basis, element by element (Clark et al. 2009, appendix B): P^{±μ} = 1 ± γ_μ.
 //!
 //! Their order x, y, z, t and their signs are Chroma's, so that γ_5 = γ_x γ_y γ_z γ_t = diag(1, 1, −1, −1).
+use crate::testkit::matrix::{Square, unit};
+pub use crate::testkit::matrix::{add, adjoint, multiply};
 use num_complex::Complex64;
 
 /// A 4×4 matrix on spin.
-pub type SpinMatrix = [[Complex64; 4]; 4];
+pub type SpinMatrix = Square<4>;
 
 const O: Complex64 = Complex64::new(0.0, 0.0);
 const P: Complex64 = Complex64::new(1.0, 0.0);
@@ -21,24 +23,9 @@ pub const GAMMA: [SpinMatrix; 4] = [
 ];
 /// γ_5
 pub const GAMMA5: SpinMatrix = [[P, O, O, O], [O, P, O, O], [O, O, N, O], [O, O, O, N]];
-/// 1
-pub const UNIT: SpinMatrix = [[P, O, O, O], [O, P, O, O], [O, O, P, O], [O, O, O, P]];
-
-/// a + `factor` b
-pub fn add(a: &SpinMatrix, factor: Complex64, b: &SpinMatrix) -> SpinMatrix {
-    std::array::from_fn(|i| std::array::from_fn(|j| a[i][j] + factor * b[i][j]))
-}
-/// a b
-pub fn multiply(a: &SpinMatrix, b: &SpinMatrix) -> SpinMatrix {
-    std::array::from_fn(|i| std::array::from_fn(|j| (0..4).map(|k| a[i][k] * b[k][j]).sum()))
-}
-/// a†
-pub fn adjoint(a: &SpinMatrix) -> SpinMatrix {
-    std::array::from_fn(|i| std::array::from_fn(|j| a[j][i].conj()))
-}
 /// 1 + `sign` γ_μ
 pub fn projector(mu: usize, sign: f64) -> SpinMatrix {
-    add(&UNIT, sign.into(), &GAMMA[mu])
+    add(&unit(), sign.into(), &GAMMA[mu])
 }
 
 #[cfg(test)]
@@ -52,7 +39,7 @@ mod tests {
             for (nu, b) in GAMMA.iter().enumerate() {
                 let anticommutator = add(&multiply(a, b), P, &multiply(b, a));
                 let twice = if mu == nu { Complex64::new(2.0, 0.0) } else { O };
-                assert_eq!(anticommutator, add(&[[O; 4]; 4], twice, &UNIT), "{{γ_{mu}, γ_{nu}}}");
+                assert_eq!(anticommutator, add(&[[O; 4]; 4], twice, &unit()), "{{γ_{mu}, γ_{nu}}}");
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Tests that cross crates, and what they share.
 //!
+//! * [`testkit`]: domains, matrices on a site and of whole operators, distances
 //! * [`gamma`], [`reference`](mod@reference): the Wilson operator from its formulas, in plain loops and in double
 //! * [`clover_reference`]: the Wilson-clover operator in the same way
 //! * [`staggered_reference`]: naive, asqtad and HISQ fermions in the same way
@@ -21,7 +22,6 @@ pub mod accuracy;
 pub mod checks;
 pub mod clover_reference;
 pub mod cut;
-pub mod dense;
 pub mod flow_reference;
 pub mod formats;
 pub mod gamma;
@@ -35,6 +35,7 @@ pub mod report;
 pub mod rhs_blocking;
 pub mod smearing_reference;
 pub mod staggered_reference;
+pub mod testkit;
 #[cfg(feature = "cuda")]
 pub mod tuning;
 pub mod wilson_like_reference;

@@ -4,6 +4,8 @@
 //! (D ψ)(x) = Σ_μ P^{−μ} U_μ(x) ψ(x+μ̂) + P^{+μ} U_μ†(x−μ̂) ψ(x−μ̂), P^{±μ} = 1 ± γ_μ (Clark et al. 2009, eq. 1), and
 //! M = (4 + m) − ½ D. On anisotropic lattices, as Chroma has it, M = (1 + 3 s + m) − ½ (s D_space + D_time), s = ν/ξ_0.
 use crate::gamma::{self, SpinMatrix};
+pub use crate::testkit::matrix::{adjoint, multiply, unit};
+use crate::testkit::matrix::{apply, scale, trace};
 use ferrite::field::host::{Fermion, HostField, HostGauge, HostSpinor, Matrix, Spinor};
 use ferrite::lattice::Lattice;
 use num_complex::Complex64;
@@ -32,32 +34,20 @@ fn neighbour(lattice: Lattice, x: [usize; 4], mu: usize, step: i64) -> (usize, b
     (index, to < 0 || to >= size[mu] as i64)
 }
 
-/// 1
-pub fn unit() -> Matrix {
-    std::array::from_fn(|a| std::array::from_fn(|b| f64::from(u8::from(a == b)).into()))
-}
 /// Links whose hops have the factor e^{iθ_μ/L_μ}.
 pub fn turned(gauge: &HostGauge, theta: [f64; 4]) -> HostGauge {
     let size = gauge.lattice().size();
     let phase = |mu: usize| Complex64::from_polar(1.0, theta[mu] / size[mu] as f64);
-    let link = |k: usize| gauge.links()[k].map(|row| row.map(|z| phase(k % 4) * z));
+    let link = |k: usize| scale(phase(k % 4), &gauge.links()[k]);
     HostGauge::from_links(gauge.lattice(), (0..gauge.links().len()).map(link).collect())
 }
 /// U ψ, on colour.
 pub fn colour_multiply(u: &Matrix, psi: &Spinor) -> Spinor {
-    std::array::from_fn(|s| std::array::from_fn(|a| (0..3).map(|b| u[a][b] * psi[s][b]).sum()))
+    psi.map(|spin| apply(u, &spin))
 }
 /// Γ ψ, on spin.
 pub fn spin_multiply(matrix: &SpinMatrix, psi: &Spinor) -> Spinor {
     std::array::from_fn(|s| std::array::from_fn(|a| (0..4).map(|t| matrix[s][t] * psi[t][a]).sum()))
-}
-/// U†
-pub fn adjoint(u: &Matrix) -> Matrix {
-    std::array::from_fn(|a| std::array::from_fn(|b| u[b][a].conj()))
-}
-/// U V
-pub fn multiply(u: &Matrix, v: &Matrix) -> Matrix {
-    std::array::from_fn(|a| std::array::from_fn(|b| (0..3).map(|c| u[a][c] * v[c][b]).sum()))
 }
 /// A field from what it is at every site.
 pub fn field<T: Fermion>(lattice: Lattice, site: impl Fn(usize) -> T + Send + Sync) -> HostField<T> {
@@ -88,6 +78,35 @@ pub fn dot<T: Fermion>(phi: &HostField<T>, psi: &HostField<T>) -> Complex64 {
 /// ‖ψ‖²
 pub fn norm2<T: Fermion>(psi: &HostField<T>) -> f64 {
     dot(psi, psi).re
+}
+/// ‖η − `image`‖ / ‖η‖
+pub fn residual<T: Fermion>(eta: &HostField<T>, image: &HostField<T>) -> f64 {
+    (norm2(&combine(&[(1.0.into(), eta), ((-1.0).into(), image)])) / norm2(eta)).sqrt()
+}
+/// Solves A ψ = b for a positive definite A by conjugate gradients, without preconditioning, until `done` of ψ and ‖r‖².
+///
+/// # Panics
+/// If that takes more than 5000 iterations.
+pub fn conjugate_gradients<T: Fermion>(
+    apply: impl Fn(&HostField<T>) -> HostField<T>,
+    b: HostField<T>,
+    done: impl Fn(&HostField<T>, f64) -> bool,
+) -> HostField<T> {
+    let (mut psi, mut rr) = (HostField::zero(b.lattice()), norm2(&b));
+    let (mut r, mut p) = (b.clone(), b);
+    for _ in 0..5000 {
+        if done(&psi, rr) {
+            return psi;
+        }
+        let image = apply(&p);
+        let alpha = rr / dot(&p, &image).re;
+        psi = combine(&[(1.0.into(), &psi), (alpha.into(), &p)]);
+        r = combine(&[(1.0.into(), &r), ((-alpha).into(), &image)]);
+        let new = norm2(&r);
+        p = combine(&[(1.0.into(), &r), ((new / rr).into(), &p)]);
+        rr = new;
+    }
+    panic!("the reference solver reached ‖r‖² = {rr:.1e} only");
 }
 
 impl<'a> WilsonDirac<'a> {
@@ -143,28 +162,12 @@ impl<'a> WilsonDirac<'a> {
     }
     /// ‖η − M ψ‖ / ‖η‖
     pub fn residual(&self, eta: &HostSpinor, psi: &HostSpinor) -> f64 {
-        let residual = combine(&[(1.0.into(), eta), ((-1.0).into(), &self.apply(false, psi))]);
-        (norm2(&residual) / norm2(eta)).sqrt()
+        residual(eta, &self.apply(false, psi))
     }
     /// M⁻¹ η by conjugate gradients on M† M ψ = M† η, without preconditioning. Panics if that does not converge.
     pub fn solve(&self, eta: &HostSpinor, tol: f64) -> HostSpinor {
-        let mut psi = HostSpinor::zero(eta.lattice());
-        let mut r = self.apply(true, eta);
-        let mut p = r.clone();
-        let mut rr = norm2(&r);
-        for _ in 0..2000 {
-            if self.residual(eta, &psi) <= tol {
-                return psi;
-            }
-            let image = self.apply(false, &p);
-            let alpha = rr / norm2(&image);
-            psi = combine(&[(1.0.into(), &psi), (alpha.into(), &p)]);
-            r = combine(&[(1.0.into(), &r), ((-alpha).into(), &self.apply(true, &image))]);
-            let new = norm2(&r);
-            p = combine(&[(1.0.into(), &r), ((new / rr).into(), &p)]);
-            rr = new;
-        }
-        panic!("the reference solver reached {:.1e} only", self.residual(eta, &psi));
+        let normal = |psi: &HostSpinor| self.apply(true, &self.apply(false, psi));
+        conjugate_gradients(normal, self.apply(true, eta), |psi, _| self.residual(eta, psi) <= tol)
     }
 }
 
@@ -179,7 +182,7 @@ pub fn plaquettes(gauge: &HostGauge) -> [f64; 2] {
                 let there = multiply(gauge.link(site, mu), gauge.link(next(mu), nu));
                 let back = multiply(&adjoint(gauge.link(next(nu), mu)), &adjoint(gauge.link(site, nu)));
                 let p = multiply(&there, &back);
-                sums[usize::from(nu == 3)] += (p[0][0] + p[1][1] + p[2][2]).re / 3.0;
+                sums[usize::from(nu == 3)] += trace(&p).re / 3.0;
             }
         }
     }
@@ -217,7 +220,7 @@ pub fn free_propagator(
             let p = momentum(k);
             let wilson = mass + p.iter().map(|p| 1.0 - p.cos()).sum::<f64>();
             let denominator = wilson * wilson + p.iter().map(|p| p.sin().powi(2)).sum::<f64>();
-            let mut inverse = gamma::add(&[[Complex64::ZERO; 4]; 4], wilson.into(), &gamma::UNIT);
+            let mut inverse = gamma::add(&[[Complex64::ZERO; 4]; 4], wilson.into(), &unit());
             for (p, gamma) in p.iter().zip(&gamma::GAMMA) {
                 inverse = gamma::add(&inverse, Complex64::new(0.0, -p.sin()), gamma);
             }

@@ -144,7 +144,7 @@ impl CheckReport {
     }
     /// Compares links with what they should be, a link in the place of a site.
     pub fn links(&mut self, scope: &Scope, operation: &str, got: &HostGauge, expected: &HostGauge, tol: Tolerance) {
-        let [got, expected] = [got, expected].map(|gauge| gauge.links().as_flattened().as_flattened());
+        let [got, expected] = [got, expected].map(|gauge| gauge.numbers());
         self.compared(scope, operation, 9, (&[got], &[expected]), tol);
     }
     fn compared(
@@ -168,6 +168,18 @@ impl CheckReport {
         if self.keep {
             self.numbers.push((operation.into(), scope.clone(), got, scale, tolerance));
         }
+    }
+    /// Compares both parts of a complex number with what they should be.
+    pub fn complex(
+        &mut self,
+        scope: &Scope,
+        operation: &str,
+        (got, expected): (Complex64, Complex64),
+        scale: f64,
+        tolerance: f64,
+    ) {
+        self.number(scope, &format!("{operation}, real part"), got.re, expected.re, scale, tolerance);
+        self.number(scope, &format!("{operation}, imaginary part"), got.im, expected.im, scale, tolerance);
     }
     /// Returns the outcomes that did not pass.
     pub fn failures(&self) -> impl Iterator<Item = &Outcome> {

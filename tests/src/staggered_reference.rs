@@ -10,7 +10,8 @@
 //! −η_μ(x), so that a coefficient of MILC changes its sign here for every direction in which a path goes aside by an
 //! odd number of steps: those of three and seven links, not those of five, nor Lepage's, which goes aside by two.
 use crate::clover_reference::path;
-use crate::reference::{adjoint, combine, dot, field, multiply, norm2};
+use crate::reference::{adjoint, combine, conjugate_gradients, field, multiply, norm2, residual};
+use crate::testkit::matrix::{add, apply, invert, real_product, scale};
 use ferrite::field::host::{ColourVector, HostColour, HostGauge, Matrix};
 use ferrite::lattice::Lattice;
 use num_complex::Complex64;
@@ -167,18 +168,14 @@ pub fn links(lattice: Lattice, link: impl Fn(usize, usize) -> Matrix + Send + Sy
 pub fn fat_links(gauge: &HostGauge, coefficients: &LinkCoefficients) -> HostGauge {
     let paths: [_; 4] = std::array::from_fn(|mu| coefficients.paths(mu));
     links(gauge.lattice(), |site, mu| {
-        let mut sum = Matrix::default();
-        for (c, steps) in &paths[mu] {
-            let product = path(gauge, site, steps);
-            sum.iter_mut().flatten().zip(product.iter().flatten()).for_each(|(to, p)| *to += c * p);
-        }
-        sum
+        let add_path = |sum: Matrix, (c, steps): &(f64, Vec<Step>)| add(&sum, (*c).into(), &path(gauge, site, steps));
+        paths[mu].iter().fold(Matrix::default(), add_path)
     })
 }
 
 /// L_μ(x) = c U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂)
 pub fn long_links(gauge: &HostGauge, c: f64) -> HostGauge {
-    links(gauge.lattice(), |site, mu| path(gauge, site, &[(mu, true); 3]).map(|row| row.map(|z| c * z)))
+    links(gauge.lattice(), |site, mu| scale(c.into(), &path(gauge, site, &[(mu, true); 3])))
 }
 
 /// V (V†V)^{−½}, the matrix of U(3) that is nearest to V, by Newton's iteration W → ½ (W + W^{−†}). Panics if V is
@@ -186,25 +183,14 @@ pub fn long_links(gauge: &HostGauge, c: f64) -> HostGauge {
 pub fn project(v: &Matrix) -> Matrix {
     let mut w = *v;
     for _ in 0..100 {
-        let inverse = inverse_adjoint(&w);
-        let next: Matrix = std::array::from_fn(|a| std::array::from_fn(|b| 0.5 * (w[a][b] + inverse[a][b])));
-        let change = next.iter().flatten().zip(w.iter().flatten()).map(|(a, b)| (a - b).norm_sqr()).sum::<f64>();
+        let next = scale(0.5.into(), &add(&w, Complex64::ONE, &adjoint(&invert(&w))));
+        let change = add(&next, -Complex64::ONE, &w);
         w = next;
-        if change < 1e-30 {
+        if real_product(&change, &change) < 1e-30 {
             return w;
         }
     }
     panic!("no unitary matrix is nearest to {v:?}");
-}
-
-/// (W⁻¹)†, the conjugate of cofactors over the determinant.
-fn inverse_adjoint(w: &Matrix) -> Matrix {
-    let cofactor = |a: usize, b: usize| {
-        let (i, j, k, l) = ((a + 1) % 3, (a + 2) % 3, (b + 1) % 3, (b + 2) % 3);
-        w[i][k] * w[j][l] - w[i][l] * w[j][k]
-    };
-    let determinant: Complex64 = (0..3).map(|b| w[0][b] * cofactor(0, b)).sum();
-    std::array::from_fn(|a| std::array::from_fn(|b| (cofactor(a, b) / determinant).conj()))
 }
 
 /// W of HISQ: fat7 links, each made unitary.
@@ -242,7 +228,7 @@ impl ReferenceLinks {
 
 /// U v
 pub fn transport(u: &Matrix, v: &ColourVector) -> ColourVector {
-    std::array::from_fn(|a| (0..3).map(|b| u[a][b] * v[b]).sum())
+    apply(u, v)
 }
 
 /// The site that many steps along μ.
@@ -305,22 +291,7 @@ impl<'a> StaggeredDirac<'a> {
     }
     /// (M†M)⁻¹ b by conjugate gradients; on one parity if b is. Panics if that does not converge.
     pub fn solve_normal(&self, b: &HostColour, tol: f64) -> HostColour {
-        let mut x = HostColour::zero(b.lattice());
-        let (mut r, mut p) = (b.clone(), b.clone());
-        let mut rr = norm2(&r);
-        for _ in 0..5000 {
-            if rr <= tol * tol * norm2(b) {
-                return x;
-            }
-            let image = self.normal(&p);
-            let alpha = rr / dot(&p, &image).re;
-            x = combine(&[(1.0.into(), &x), (alpha.into(), &p)]);
-            r = combine(&[(1.0.into(), &r), ((-alpha).into(), &image)]);
-            let new = norm2(&r);
-            p = combine(&[(1.0.into(), &r), ((new / rr).into(), &p)]);
-            rr = new;
-        }
-        panic!("the reference solver reached {:.1e} only", (rr / norm2(b)).sqrt());
+        conjugate_gradients(|v| self.normal(v), b.clone(), |_, rr| rr <= tol * tol * norm2(b))
     }
     /// M⁻¹ b = M† (M†M)⁻¹ b. Panics if conjugate gradients do not converge.
     pub fn solve(&self, b: &HostColour, tol: f64) -> HostColour {
@@ -328,8 +299,7 @@ impl<'a> StaggeredDirac<'a> {
     }
     /// ‖b − M x‖ / ‖b‖
     pub fn residual(&self, b: &HostColour, x: &HostColour) -> f64 {
-        let residual = combine(&[(1.0.into(), b), ((-1.0).into(), &self.apply(false, x))]);
-        (norm2(&residual) / norm2(b)).sqrt()
+        residual(b, &self.apply(false, x))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Any Wilson-like operator M = A − h D from its formula, in double: a 12×12 matrix A at every site and explicit hops. A
 //! need not be Hermitian. Nothing here shares code with the kernels.
-use crate::clover_reference::{CloverDirac, SiteMatrix, invert};
-use crate::reference::{WilsonDirac, combine, field, norm2, on_parity};
+use crate::clover_reference::{CloverDirac, SiteMatrix, site_multiply, sum};
+use crate::reference::{WilsonDirac, field, on_parity, residual};
+use crate::testkit::matrix::{add, adjoint, exponential, invert, scale, unit};
 use ferrite::field::host::{HostGauge, HostSpinor};
 use ferrite::operators::{CloverParams, WilsonParams};
 use num_complex::Complex64;
@@ -12,30 +13,6 @@ pub struct WilsonLikeDirac<'a> {
     dirac: WilsonDirac<'a>,
     term: Vec<SiteMatrix>,
     inverse: Vec<SiteMatrix>,
-}
-
-/// The conjugate transpose.
-fn adjoint(m: &SiteMatrix) -> SiteMatrix {
-    std::array::from_fn(|i| std::array::from_fn(|j| m[j][i].conj()))
-}
-
-/// d exp(X/d) of A = d + X, by its power series until a term changes nothing.
-fn exponential(a: &SiteMatrix, d: f64) -> SiteMatrix {
-    let x: SiteMatrix = std::array::from_fn(|i| std::array::from_fn(|j| a[i][j] / d - if i == j { 1.0 } else { 0.0 }));
-    let mut power: SiteMatrix =
-        std::array::from_fn(|i| std::array::from_fn(|j| Complex64::from(if i == j { 1.0 } else { 0.0 })));
-    let mut sum = power;
-    for n in 1.. {
-        power = std::array::from_fn(|i| {
-            std::array::from_fn(|j| (0..12).map(|k| power[i][k] * x[k][j]).sum::<Complex64>() / f64::from(n))
-        });
-        let largest = power.iter().flatten().fold(0.0, |largest: f64, z| largest.max(z.norm()));
-        if largest < 1e-18 {
-            break;
-        }
-        sum.iter_mut().flatten().zip(power.iter().flatten()).for_each(|(to, from)| *to += from);
-    }
-    sum.map(|row| row.map(|z| z * d))
 }
 
 /// A + iμγ5, γ5 = diag(1, 1, −1, −1) on spins, each of three colours.
@@ -63,8 +40,10 @@ impl<'a> WilsonLikeDirac<'a> {
     /// Makes the operator with A = d exp(X/d), d + X the clover term of these coefficients.
     pub fn exponential(gauge: &'a HostGauge, wilson: WilsonParams, [space, time]: [f64; 2]) -> Self {
         let clover = CloverDirac::from_params(gauge, &CloverParams { wilson, space, time });
-        let d = wilson.diagonal();
-        let term = clover.term.par_iter().map(|a| exponential(a, d)).collect();
+        let d = Complex64::from(wilson.diagonal());
+        let term =
+            clover.term.par_iter().map(|a| scale(d, &exponential(&add(&scale(1.0 / d, a), -Complex64::ONE, &unit()))));
+        let term = term.collect();
         Self::new(clover.dirac, term)
     }
     /// The factor of D̃ in M.
@@ -74,18 +53,12 @@ impl<'a> WilsonLikeDirac<'a> {
     /// A ψ, A† ψ, A⁻¹ ψ or A⁻† ψ.
     pub fn diagonal(&self, inverse: bool, dagger: bool, psi: &HostSpinor) -> HostSpinor {
         let matrices = if inverse { &self.inverse } else { &self.term };
-        field(psi.lattice(), |x| {
-            let (m, psi) = (if dagger { adjoint(&matrices[x]) } else { matrices[x] }, &psi.sites()[x]);
-            let row = |i: usize| (0..12).map(|j| m[i][j] * psi[j / 3][j % 3]).sum();
-            std::array::from_fn(|s| std::array::from_fn(|a| row(3 * s + a)))
-        })
-    }
-    fn sum(a: f64, phi: &HostSpinor, b: f64, psi: &HostSpinor) -> HostSpinor {
-        combine(&[(a.into(), phi), (b.into(), psi)])
+        let matrix = |x: usize| if dagger { adjoint(&matrices[x]) } else { matrices[x] };
+        field(psi.lattice(), |x| site_multiply(&matrix(x), &psi.sites()[x]))
     }
     /// M ψ, or M† ψ.
     pub fn apply(&self, dagger: bool, psi: &HostSpinor) -> HostSpinor {
-        Self::sum(1.0, &self.diagonal(false, dagger, psi), -self.hop(), &self.dirac.hopping(dagger, psi))
+        sum(1.0, &self.diagonal(false, dagger, psi), -self.hop(), &self.dirac.hopping(dagger, psi))
     }
     /// M̂ ψ = ψ − h² A⁻¹ D A⁻¹ D ψ on the even sites, or its adjoint ψ − h² D† A⁻† D† A⁻† ψ; zero on the odd ones.
     pub fn schur(&self, dagger: bool, psi: &HostSpinor) -> HostSpinor {
@@ -94,11 +67,11 @@ impl<'a> WilsonLikeDirac<'a> {
             false => self.diagonal(true, false, &self.dirac.hopping(false, psi)),
             true => self.dirac.hopping(true, &self.diagonal(true, true, psi)),
         };
-        Self::sum(1.0, &even, -self.hop() * self.hop(), &step(&step(&even)))
+        sum(1.0, &even, -self.hop() * self.hop(), &step(&step(&even)))
     }
     /// ‖η − M ψ‖ / ‖η‖
     pub fn residual(&self, eta: &HostSpinor, psi: &HostSpinor) -> f64 {
-        (norm2(&Self::sum(1.0, eta, -1.0, &self.apply(false, psi))) / norm2(eta)).sqrt()
+        residual(eta, &self.apply(false, psi))
     }
 }
 

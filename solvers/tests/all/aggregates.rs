@@ -1,6 +1,6 @@
 //! Hierarchies to test multigrid with: sparse matrices, aggregates, and the Wilson operator of the Schwinger model.
 
-use crate::common::{Broken, I, Random, Space, c, norm};
+use crate::common::{Broken, I, Random, Space, c, dot, normalised, plus};
 use num_complex::Complex64;
 use solvers::{LinearOperator, TransferOperator, VectorSpace};
 use std::cell::Cell;
@@ -80,12 +80,7 @@ impl AggregateVectors {
             for vector in vectors {
                 let mut column: Vec<Complex64> = set.iter().map(|i| vector[*i]).collect();
                 for _ in 0..2 {
-                    for other in &columns {
-                        let dot: Complex64 = other.iter().zip(&column).map(|(x, y)| x.conj() * y).sum();
-                        column.iter_mut().zip(other).for_each(|(x, y)| *x -= dot * y);
-                    }
-                    let norm = norm(&column);
-                    column.iter_mut().for_each(|x| *x /= norm);
+                    column = normalised(&columns.iter().fold(column, |x, q| plus(&x, -dot(q, &x), q)));
                 }
                 columns.push(column);
             }
@@ -251,14 +246,19 @@ pub fn metropolis(size: usize, beta: f64, sweeps: usize, seed: u64) -> Vec<[f64;
     theta
 }
 
+/// γ₁ = σ₁ and γ₂ = σ₂.
+pub const SCHWINGER_GAMMA: [[[Complex64; 2]; 2]; 2] = [
+    [[Complex64::ZERO, Complex64::ONE], [Complex64::ONE, Complex64::ZERO]],
+    [[Complex64::ZERO, c(0.0, -1.0)], [I, Complex64::ZERO]],
+];
+
 /// The Wilson operator of the Schwinger model, without a mass: 2 − ½ Σ_μ (1 − γ_μ) U_μ(x) δ_{x+μ} + (1 + γ_μ) Ū_μ(x−μ) δ_{x−μ}
 /// with γ = σ₁, σ₂, so that the two spin components are the chiralities.
 pub fn wilson(size: usize, theta: &[[f64; 2]]) -> Rows {
-    let gamma = [[[c(0.0, 0.0), c(1.0, 0.0)], [c(1.0, 0.0), c(0.0, 0.0)]], [[c(0.0, 0.0), -I], [I, c(0.0, 0.0)]]];
     let mut rows: Rows = (0..2 * size * size).map(|i| BTreeMap::from([(i, c(2.0, 0.0))])).collect();
     for x in 0..size {
         for y in 0..size {
-            for (mu, gamma) in gamma.iter().enumerate() {
+            for (mu, gamma) in SCHWINGER_GAMMA.iter().enumerate() {
                 let here = x * size + y;
                 let there = if mu == 0 { (x + 1) % size * size + y } else { x * size + (y + 1) % size };
                 let link = Complex64::from_polar(1.0, theta[here][mu]);

@@ -1,51 +1,47 @@
 //! Block CG: the answers of CG in fewer iterations, and what happens where right-hand sides depend on each other.
 
-use crate::common::{Broken, Dense, Random, Rounding, Space, c, distance, norm, positive, residual, with_spectrum};
+use crate::common::{
+    Answer, Broken, Dense, Random, Rounding, Space, c, check_claims, distance, dot, hermitian, mixed, norm, positive,
+    residual, uniform, with_spectrum,
+};
+use crate::methods::SolveMethod::{self, *};
+use crate::methods::{solve, solve_dense};
 use num_complex::Complex64;
 use solvers::*;
 
 const N: usize = 160;
 
-type Answer = Result<Info, SolveError<Broken>>;
+fn params(tol: f64) -> SolverParams {
+    SolverParams { tol, max_iterations: 2000, ..Default::default() }
+}
 
-fn block<Y: System<Error = Broken>>(system: &Y, b: &Precise<Y>, x: &mut Precise<Y>, tol: f64) -> Answer {
-    let params = BlockCgParams::from(SolverParams { tol, max_iterations: 2000, ..Default::default() });
-    block_cg(system, b, x, &params, &mut BlockCgWorkspace::new(system)?, &mut ())
+fn block<Y: System<Precise = Space, Sloppy = Space, Error = Broken>>(
+    system: &Y,
+    b: &Vec<Complex64>,
+    x: &mut Vec<Complex64>,
+    tol: f64,
+) -> Answer {
+    solve(BlockCg, system, b, x, &params(tol), &mut ())
+}
+
+/// Solves by two methods in double precision, from zero.
+fn pair(methods: [SolveMethod; 2], a: &[Complex64], b: &Vec<Complex64>, tol: f64) -> [(Vec<Complex64>, Answer); 2] {
+    methods.map(|method| {
+        let mut x = vec![Complex64::ZERO; b.len()];
+        let answer = solve_dense(method, Rounding::Double, a, b, &mut x, &params(tol));
+        (x, answer)
+    })
 }
 
 /// Solves by block CG and by CG in double precision, from zero.
 fn both(a: &[Complex64], b: &Vec<Complex64>, tol: f64) -> [(Vec<Complex64>, Answer); 2] {
-    let space = Space::double(a.len().isqrt(), b.len() / a.len().isqrt());
-    let operator = Dense::new(&space, a);
-    let system = Uniform::new(&space, &operator);
-    let mut xs = [space.allocate().unwrap(), space.allocate().unwrap()];
-    let params = SolverParams { tol, max_iterations: 2000, ..Default::default() };
-    let answers = [
-        block(&system, b, &mut xs[0], tol),
-        cg(&system, b, &mut xs[1], &params, &mut CgWorkspace::new(&system).unwrap(), &mut ()),
-    ];
-    let mut pairs = xs.into_iter().zip(answers);
-    std::array::from_fn(|_| pairs.next().unwrap())
+    pair([BlockCg, Cg], a, b, tol)
 }
 
 /// A few eigenvalues far below the others: 10⁻⁴ to 10⁻³ and 0.3 to 1.
 fn gap(small: usize, seed: u64) -> Vec<Complex64> {
     let value = |i: usize| if i < small { 1e-4 * (1 + i) as f64 } else { 0.3 + 0.7 * i as f64 / N as f64 };
-    with_spectrum(&(0..N).map(|i| c(value(i), 0.0)).collect::<Vec<_>>(), seed)
-}
-
-fn check(a: &[Complex64], b: &[Complex64], x: &[Complex64], info: &Info, tol: f64) {
-    let n = a.len().isqrt();
-    for (j, (b, x)) in b.chunks(n).zip(x.chunks(n)).enumerate() {
-        if norm(b) == 0.0 {
-            assert_eq!((norm(x), info.true_residual[j]), (0.0, 0.0));
-            continue;
-        }
-        let truth = residual(a, b, x);
-        let rounding = 1e-13 * (1.0 + norm(x) / norm(b));
-        assert!((truth - info.true_residual[j]).abs() <= rounding, "{j}: {truth:e} {info:?}");
-        assert!(!info.converged || truth <= tol + rounding, "{j}: {truth:e}");
-    }
+    hermitian(N, value, seed)
 }
 
 #[test]
@@ -56,7 +52,7 @@ fn small_eigenvalues_cost_a_block_fewer_iterations() {
         let [(x, info), (y, plain)] = both(&a, &b, 1e-10);
         let (info, plain) = (info.unwrap(), plain.unwrap());
         println!("block CG {}, CG {} iterations", info.iterations, plain.iterations);
-        check(&a, &b, &x, &info, 1e-10);
+        check_claims(&a, &b, &x, &info, 1e-10);
         assert!(info.iterations < plain.iterations / 2, "{} {}", info.iterations, plain.iterations);
         assert_eq!((info.reliable_updates, info.restarts), (1, 0));
         // One for each iteration, and the check; two Gram matrices each, but where a round of factors was repeated.
@@ -104,7 +100,7 @@ fn right_hand_sides_that_depend_on_each_other_are_solved() {
         let [(x, info), (_, plain)] = both(&a, &b, 1e-12);
         let (info, plain) = (info.unwrap_or_else(|error| panic!("{name}: {error}")), plain.unwrap());
         println!("{name}: {} iterations, {} updates; CG {}", info.iterations, info.reliable_updates, plain.iterations);
-        check(&a, &b, &x, &info, 1e-12);
+        check_claims(&a, &b, &x, &info, 1e-12);
         // What was dropped at first takes a solve of its own, from 1e-8 on.
         let nearly = name == "nearly equal";
         assert_eq!(info.reliable_updates > 1, nearly, "{name}");
@@ -118,16 +114,14 @@ fn right_hand_sides_that_depend_on_each_other_are_solved() {
     let b = Random(4).vector(8 * 5);
     let [(x, info), _] = both(&small, &b, 1e-12);
     let info = info.unwrap();
-    check(&small, &b, &x, &info, 1e-12);
+    check_claims(&small, &b, &x, &info, 1e-12);
     assert!(info.iterations <= 2, "{info:?}");
 }
 
 #[test]
 fn guesses_are_used_and_finished_ones_are_left_alone() {
     let a = gap(6, 11);
-    let space = Space::double(N, 4);
-    let operator = Dense::new(&space, &a);
-    let system = Uniform::new(&space, &operator);
+    uniform!(space, operator, system: Space::double(N, 4), &a);
     let b = Random(12).vector(4 * N);
     let mut x = space.allocate().unwrap();
     let cold = block(&system, &b, &mut x, 1e-11).unwrap();
@@ -135,7 +129,7 @@ fn guesses_are_used_and_finished_ones_are_left_alone() {
     x[..N].fill(Complex64::ZERO);
     x[2 * N..].iter_mut().zip(Random(13).vector(2 * N)).for_each(|(x, e)| *x += 1e-3 * e);
     let info = block(&system, &b, &mut x, 1e-10).unwrap();
-    check(&a, &b, &x, &info, 1e-10);
+    check_claims(&a, &b, &x, &info, 1e-10);
     assert!(x[N..2 * N] == done && info.iterations_per_rhs[1] == 0 && cold.iterations > 0);
 }
 
@@ -143,14 +137,12 @@ fn guesses_are_used_and_finished_ones_are_left_alone() {
 fn two_precisions_reach_double_precision() {
     for (precision, more) in [(Rounding::Single, 1.5), (Rounding::Half, 4.0), (Rounding::Narrow, 4.0)] {
         let a = positive(N, 100.0, 14);
-        let (space, small) = (Space::double(N, 4), Space::new(N, 4, precision));
-        let (operator, sloppy) = (Dense::new(&space, &a), Dense::new(&small, &a));
-        let system = Mixed::new(&space, &operator, &small, &sloppy);
+        mixed!(space, operator, small, sloppy, system: N, 4, precision, &a);
         let mut b = Random(15).vector(4 * N);
         b[..N].iter_mut().for_each(|b| *b *= 2f64.powi(40));
         let mut x = space.allocate().unwrap();
         let info = block(&system, &b, &mut x, 1e-12).unwrap();
-        check(&a, &b, &x, &info, 1e-12);
+        check_claims(&a, &b, &x, &info, 1e-12);
         let plain = block(&Uniform::new(&space, &operator), &b, &mut space.allocate().unwrap(), 1e-12).unwrap();
         println!(
             "{precision:?}: {} of {} iterations, {} updates",
@@ -163,9 +155,7 @@ fn two_precisions_reach_double_precision() {
 #[test]
 fn updates_keep_directions() {
     let a = gap(8, 17);
-    let space = Space::double(N, 8);
-    let operator = Dense::new(&space, &a);
-    let system = Uniform::new(&space, &operator);
+    uniform!(space, operator, system: Space::double(N, 8), &a);
     let b = Random(18).vector(8 * N);
     let run = |delta: Option<f64>| {
         let params = BlockCgParams::from(SolverParams { delta, ..Default::default() });
@@ -181,16 +171,14 @@ fn updates_keep_directions() {
 fn operators_that_are_not_positive_are_reported() {
     // Eigenvalues of both signs; with as many right-hand sides a diagonal of P†A P that shows nothing.
     for seed in 0..10 {
-        let values: Vec<_> =
-            (0..N).map(|i| c(if i % 5 == 0 { -1.0 } else { 1.0 + i as f64 / N as f64 }, 0.0)).collect();
-        let a = with_spectrum(&values, seed);
+        let a = hermitian(N, |i| if i % 5 == 0 { -1.0 } else { 1.0 + i as f64 / N as f64 }, seed);
         let b = Random(seed + 30).vector(3 * N);
         let [(x, answer), _] = both(&a, &b, 1e-10);
         let error = answer.unwrap_err();
         assert!(matches!(error, SolveError::NotPositiveDefinite { curvature, .. } if curvature <= 0.0), "{error}");
         let info = error.info().unwrap();
         assert!(info.failed == [0, 1, 2] && info.true_residual.iter().all(|r| *r <= 1.0));
-        check(&a, &b, &x, info, 1e-10);
+        check_claims(&a, &b, &x, info, 1e-10);
     }
     let [(_, answer), _] = both(&vec![Complex64::ZERO; 16], &Random(2).vector(8), 1e-10);
     assert!(matches!(answer, Err(SolveError::NotPositiveDefinite { curvature: 0.0, iteration: 0, .. })), "{answer:?}");
@@ -223,9 +211,7 @@ fn a_nan_is_reported_with_its_right_hand_side() {
 #[test]
 fn limits_parameters_and_workspaces() {
     let a = positive(N, 1e4, 22);
-    let space = Space::double(N, 2);
-    let operator = Dense::new(&space, &a);
-    let system = Uniform::new(&space, &operator);
+    uniform!(space, operator, system: Space::double(N, 2), &a);
     let b = Random(23).vector(2 * N);
     let mut workspace = BlockCgWorkspace::new(&system).unwrap();
     let mut run = |params: &BlockCgParams| {
@@ -236,7 +222,7 @@ fn limits_parameters_and_workspaces() {
         let (answer, x) = run(&BlockCgParams::from(SolverParams { max_iterations: most, ..Default::default() }));
         let error = answer.unwrap_err();
         assert!(matches!(error, SolveError::NoConvergence { iterations, .. } if iterations == most), "{error}");
-        check(&a, &b, &x, error.info().unwrap(), 1e-10);
+        check_claims(&a, &b, &x, error.info().unwrap(), 1e-10);
     }
     for dependent in [Some(0.0), Some(1.0), Some(f64::NAN)] {
         assert!(matches!(run(&BlockCgParams { dependent, ..Default::default() }).0, Err(SolveError::Invalid(_))));
@@ -247,23 +233,6 @@ fn limits_parameters_and_workspaces() {
     let (first, x) = run(&BlockCgParams::default());
     let (second, y) = run(&BlockCgParams::default());
     assert!(first.unwrap() == second.unwrap() && x == y);
-}
-
-/// Solves the normal equations of a general M by block CG and by CG.
-fn on_normal_equations(m: &[Complex64], b: &Vec<Complex64>, tol: f64) -> [(Vec<Complex64>, Answer); 2] {
-    let space = Space::double(m.len().isqrt(), b.len() / m.len().isqrt());
-    let operator = Dense::new(&space, m);
-    let system = Uniform::new(&space, &operator);
-    let mut xs = [space.allocate().unwrap(), space.allocate().unwrap()];
-    let params = BlockCgParams::from(SolverParams { tol, max_iterations: 2000, ..Default::default() });
-    let plain = SolverParams { tol, max_iterations: 2000, ..Default::default() };
-    let mut workspace = BlockCgNormalWorkspace::new(&system).unwrap();
-    let answers = [
-        block_cgnr(&system, b, &mut xs[0], &params, &mut workspace, &mut ()),
-        cgnr(&system, b, &mut xs[1], &plain, &mut CgNormalWorkspace::new(&system).unwrap(), &mut ()),
-    ];
-    let mut pairs = xs.into_iter().zip(answers);
-    std::array::from_fn(|_| pairs.next().unwrap())
 }
 
 #[test]
@@ -277,10 +246,10 @@ fn general_operators_are_solved_on_their_normal_equations() {
         let spectrum: Vec<_> = (0..N).map(|i| Complex64::from_polar(value(i), 0.9 * i as f64)).collect();
         let m = with_spectrum(&spectrum, 40 + seed);
         let b = Random(50 + seed).vector(8 * N);
-        let [(x, info), (y, plain)] = on_normal_equations(&m, &b, 1e-10);
+        let [(x, info), (y, plain)] = pair([BlockCgnr, Cgnr], &m, &b, 1e-10);
         let (info, plain) = (info.unwrap(), plain.unwrap());
         println!("block CG {}, CG {} iterations on the normal equations", info.iterations, plain.iterations);
-        check(&m, &b, &x, &info, 1e-10);
+        check_claims(&m, &b, &x, &info, 1e-10);
         assert!(info.iterations < plain.iterations / 2, "{} {}", info.iterations, plain.iterations);
         // M and M† count one each.
         assert_eq!(info.sloppy_applications, 2 * info.iterations);
@@ -289,19 +258,19 @@ fn general_operators_are_solved_on_their_normal_equations() {
         }
         // One right-hand side: what CG does.
         let one = b[..N].to_vec();
-        let [(x, info), (y, plain)] = on_normal_equations(&m, &one, 1e-8);
+        let [(x, info), (y, plain)] = pair([BlockCgnr, Cgnr], &m, &one, 1e-8);
         let (info, plain) = (info.unwrap(), plain.unwrap());
-        check(&m, &one, &x, &info, 1e-8);
+        check_claims(&m, &one, &x, &info, 1e-8);
         assert!(info.iterations.abs_diff(plain.iterations) <= 1, "{} {}", info.iterations, plain.iterations);
         assert_eq!(info.precise_applications, plain.precise_applications);
         assert!(distance(&x, &y) < 1e-5 * norm(&y));
     }
     // Without an inverse least squares are all there is, and no convergence.
-    let singular = with_spectrum(&(0..N).map(|i| c(if i == 3 { 0.0 } else { 1.0 }, 0.0)).collect::<Vec<_>>(), 60);
+    let singular = hermitian(N, |i| if i == 3 { 0.0 } else { 1.0 }, 60);
     let b = Random(61).vector(2 * N);
-    let [(x, answer), _] = on_normal_equations(&singular, &b, 1e-10);
+    let [(x, answer), _] = pair([BlockCgnr, Cgnr], &singular, &b, 1e-10);
     let error = answer.unwrap_err();
-    check(&singular, &b, &x, error.info().unwrap(), 1e-10);
+    check_claims(&singular, &b, &x, error.info().unwrap(), 1e-10);
     assert!(!error.info().unwrap().converged && x.iter().all(|v| v.is_finite()), "{error}");
 }
 
@@ -322,8 +291,7 @@ fn plain_vectors_have_blocks_too() {
             assert!((sum[7 * j + k] - y[7 * j + k] - mixed).norm() < 1e-14);
         }
         for i in 0..3 {
-            let dot: Complex64 = (0..7).map(|k| x[7 * i + k].conj() * y[7 * j + k]).sum();
-            assert!((gram[3 * i + j] - dot).norm() < 1e-14);
+            assert!((gram[3 * i + j] - dot(&x[7 * i..][..7], &y[7 * j..][..7])).norm() < 1e-14);
         }
     }
     assert!(space.gram(&x[1..].to_vec(), &y, &mut gram).is_err());

@@ -1,13 +1,15 @@
 //! Plain spaces and dense matrices to test solvers with, and a direct solver to compare with.
 
+use nalgebra::{DMatrix, DVector};
 use num_complex::Complex64;
-use solvers::{ConvertFrom, LinearOperator, VectorSpace};
+use solvers::{ConvertFrom, Info, Iteration, LinearOperator, SolveError, VectorSpace};
 use std::cell::Cell;
 use std::fmt;
+use std::ops::ControlFlow;
 
 pub const I: Complex64 = Complex64::new(0.0, 1.0);
 
-pub fn c(re: f64, im: f64) -> Complex64 {
+pub const fn c(re: f64, im: f64) -> Complex64 {
     Complex64::new(re, im)
 }
 
@@ -32,6 +34,8 @@ impl fmt::Display for Broken {
 }
 impl std::error::Error for Broken {}
 
+pub type Answer = Result<Info, SolveError<Broken>>;
+
 /// Blocks of N vectors of length n, kept one after the other.
 pub struct Space {
     pub n: usize,
@@ -43,6 +47,8 @@ pub struct Space {
     pub reductions: Cell<usize>,
     /// Number of domains of vectors that are converted from a space of overlapping domains.
     pub domains: usize,
+    /// Whether products of several vectors are wrong by some per cent, as if orthogonality were lost on the way.
+    pub careless: bool,
 }
 
 impl Space {
@@ -55,6 +61,7 @@ impl Space {
             allocations: Cell::new(0),
             reductions: Cell::new(0),
             domains: 1,
+            careless: false,
         }
     }
 
@@ -167,7 +174,7 @@ impl VectorSpace for Space {
     fn dot(&self, x: &Vec<Complex64>, y: &Vec<Complex64>, out: &mut [Complex64]) -> Result<(), Broken> {
         self.reductions.set(self.reductions.get() + 1);
         for (j, out) in out.iter_mut().enumerate() {
-            *out = self.rhs(x, j).iter().zip(self.rhs(y, j)).map(|(x, y)| x.conj() * y).sum();
+            *out = dot(self.rhs(x, j), self.rhs(y, j));
         }
         Ok(())
     }
@@ -185,6 +192,9 @@ impl VectorSpace for Space {
         }
         self.norm2(y, norm2)?;
         self.reductions.set(before + 1);
+        if self.careless {
+            dots.iter_mut().enumerate().for_each(|(i, dot)| *dot *= c(0.95 + 0.02 * (i % 4) as f64, 0.01));
+        }
         Ok(())
     }
     fn multi_gram(&self, xs: &[Vec<Complex64>], out: &mut [Complex64]) -> Result<(), Broken> {
@@ -207,8 +217,7 @@ impl VectorSpace for Space {
     fn gram(&self, x: &Vec<Complex64>, y: &Vec<Complex64>, out: &mut [Complex64]) -> Result<(), Broken> {
         self.reductions.set(self.reductions.get() + 1);
         for (at, out) in out.iter_mut().enumerate() {
-            let (x, y) = (self.rhs(x, at / self.nrhs()), self.rhs(y, at % self.nrhs()));
-            *out = x.iter().zip(y).map(|(x, y)| x.conj() * y).sum();
+            *out = dot(self.rhs(x, at / self.nrhs()), self.rhs(y, at % self.nrhs()));
         }
         Ok(())
     }
@@ -267,16 +276,10 @@ impl<'a> Dense<'a> {
         if self.applications.get() == self.fails_at {
             return Err(Broken);
         }
-        let n = self.space.n;
+        let (n, dagger) = (self.space.n, dagger.then(|| adjoint(&self.a)));
         for j in 0..self.space.width.get() {
-            let x = self.space.rhs(x, j);
-            for i in 0..n {
-                out[j * n + i] = if dagger {
-                    (0..n).map(|k| self.a[k * n + i].conj() * x[k]).sum()
-                } else {
-                    (0..n).map(|k| self.a[i * n + k] * x[k]).sum()
-                };
-            }
+            let image = product(dagger.as_ref().unwrap_or(&self.a), self.space.rhs(x, j));
+            out[j * n..][..n].copy_from_slice(&image);
             if self.nan.is_some_and(|(rhs, from)| rhs == j && self.applications.get() >= from) {
                 out[j * n] = c(f64::NAN, 0.0);
             }
@@ -302,6 +305,11 @@ impl LinearOperator<Space> for Dense<'_> {
     }
 }
 
+/// An observer that stops a solve in this iteration.
+pub fn stop_at(iteration: usize) -> impl FnMut(&Iteration<'_>) -> ControlFlow<()> {
+    move |event| if event.iteration == iteration { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
 /// A small generator of reproducible numbers in (−1, 1).
 pub struct Random(pub u64);
 impl Random {
@@ -320,34 +328,39 @@ impl Random {
     }
 }
 
+/// Rows of a matrix of nalgebra.
+fn rows(a: &DMatrix<Complex64>) -> Vec<Complex64> {
+    a.transpose().as_slice().to_vec()
+}
+
 /// Q diag(λ) Q† with Q a product of random Householder reflections.
 pub fn with_spectrum(values: &[Complex64], seed: u64) -> Vec<Complex64> {
     let n = values.len();
-    let mut random = Random(seed);
-    let mut a = vec![Complex64::ZERO; n * n];
-    for i in 0..n {
-        a[i * n + i] = values[i];
-    }
+    let (mut random, mut a) = (Random(seed), diagonal(values));
     for _ in 0..3 {
         let v = random.vector(n);
-        let norm2: f64 = v.iter().map(|v| v.norm_sqr()).sum();
+        let scale = 2.0 / dot(&v, &v).re;
         // A ← H A H with H = 1 − 2 v v†/‖v‖².
         for k in 0..n {
-            let s: Complex64 = (0..n).map(|i| v[i].conj() * a[i * n + k]).sum::<Complex64>() * (2.0 / norm2);
+            let s = (0..n).map(|i| v[i].conj() * a[i * n + k]).sum::<Complex64>() * scale;
             (0..n).for_each(|i| a[i * n + k] -= v[i] * s);
         }
-        for i in 0..n {
-            let s: Complex64 = (0..n).map(|k| a[i * n + k] * v[k]).sum::<Complex64>() * (2.0 / norm2);
-            (0..n).for_each(|k| a[i * n + k] -= s * v[k].conj());
+        for row in a.chunks_mut(n) {
+            let s = row.iter().zip(&v).map(|(a, v)| a * v).sum::<Complex64>() * scale;
+            row.iter_mut().zip(&v).for_each(|(a, v)| *a -= s * v.conj());
         }
     }
     a
 }
 
+/// Hermitian, with the eigenvalues λ_i.
+pub fn hermitian(n: usize, value: impl Fn(usize) -> f64, seed: u64) -> Vec<Complex64> {
+    with_spectrum(&(0..n).map(|i| c(value(i), 0.0)).collect::<Vec<_>>(), seed)
+}
+
 /// Hermitian, eigenvalues spread logarithmically from 1/κ to 1.
 pub fn positive(n: usize, kappa: f64, seed: u64) -> Vec<Complex64> {
-    let values: Vec<_> = (0..n).map(|i| c(kappa.powf(-(i as f64) / (n as f64 - 1.0)), 0.0)).collect();
-    with_spectrum(&values, seed)
+    hermitian(n, |i| kappa.powf(-(i as f64) / (n as f64 - 1.0)), seed)
 }
 
 /// 1 + a random matrix of spectral radius about `size`: not Hermitian.
@@ -359,44 +372,129 @@ pub fn general(n: usize, size: f64, seed: u64) -> Vec<Complex64> {
     a
 }
 
+/// A matrix with these elements on its diagonal.
+pub fn diagonal(values: &[Complex64]) -> Vec<Complex64> {
+    rows(&DMatrix::from_diagonal(&DVector::from_column_slice(values)))
+}
+
+/// Real, A† = −A: ((0, a_k), (−a_k, 0)) on the numbers 2k and 2k + 1.
+pub fn rotation(n: usize, angle: impl Fn(usize) -> f64) -> Vec<Complex64> {
+    let mut a = vec![Complex64::ZERO; n * n];
+    for i in (0..n).step_by(2) {
+        (a[i * n + i + 1], a[(i + 1) * n + i]) = (c(angle(i), 0.0), c(-angle(i), 0.0));
+    }
+    a
+}
+
 /// Gaussian elimination with row pivots, independent of everything tested.
 pub fn direct(a: &[Complex64], b: &[Complex64]) -> Vec<Complex64> {
-    let n = b.len();
-    let (mut a, mut x) = (a.to_vec(), b.to_vec());
-    for k in 0..n {
-        let pivot = (k..n).max_by(|i, j| a[i * n + k].norm().total_cmp(&a[j * n + k].norm())).unwrap();
-        (0..n).for_each(|i| a.swap(k * n + i, pivot * n + i));
-        x.swap(k, pivot);
-        for i in k + 1..n {
-            let f = a[i * n + k] / a[k * n + k];
-            for j in k..n {
-                let v = a[k * n + j];
-                a[i * n + j] -= f * v;
-            }
-            let v = x[k];
-            x[i] -= f * v;
-        }
-    }
-    for k in (0..n).rev() {
-        let s: Complex64 = (k + 1..n).map(|j| a[k * n + j] * x[j]).sum();
-        x[k] = (x[k] - s) / a[k * n + k];
-    }
-    x
+    let lu = DMatrix::from_row_slice(b.len(), b.len(), a).lu();
+    lu.solve(&DVector::from_column_slice(b)).expect("a regular matrix").as_slice().to_vec()
+}
+
+/// A⁻¹
+pub fn inverse(a: &[Complex64]) -> Vec<Complex64> {
+    let n = a.len().isqrt();
+    rows(&DMatrix::from_row_slice(n, n, a).try_inverse().expect("a regular matrix"))
+}
+
+/// A†
+pub fn adjoint(a: &[Complex64]) -> Vec<Complex64> {
+    let n = a.len().isqrt();
+    (0..n * n).map(|at| a[at % n * n + at / n].conj()).collect()
+}
+
+/// A x
+pub fn product(a: &[Complex64], x: &[Complex64]) -> Vec<Complex64> {
+    a.chunks(x.len()).map(|row| row.iter().zip(x).map(|(a, x)| a * x).sum()).collect()
+}
+
+/// A + σ
+pub fn shifted(a: &[Complex64], shift: f64) -> Vec<Complex64> {
+    let (mut a, n) = (a.to_vec(), a.len().isqrt());
+    (0..n).for_each(|i| a[i * n + i] += shift);
+    a
+}
+
+/// x + a y
+pub fn plus(x: &[Complex64], a: impl Into<Complex64>, y: &[Complex64]) -> Vec<Complex64> {
+    let a = a.into();
+    x.iter().zip(y).map(|(x, y)| x + a * y).collect()
+}
+
+/// (x, y) = Σ x* y
+pub fn dot(x: &[Complex64], y: &[Complex64]) -> Complex64 {
+    x.iter().zip(y).map(|(x, y)| x.conj() * y).sum()
 }
 
 pub fn norm(x: &[Complex64]) -> f64 {
     x.iter().map(|v| v.norm_sqr()).sum::<f64>().sqrt()
 }
 
-/// ‖b − A x‖/‖b‖ by a loop that shares nothing with the solvers.
-pub fn residual(a: &[Complex64], b: &[Complex64], x: &[Complex64]) -> f64 {
-    let n = b.len();
-    let r: Vec<_> = (0..n).map(|i| b[i] - (0..n).map(|k| a[i * n + k] * x[k]).sum::<Complex64>()).collect();
-    norm(&r) / norm(b)
+/// x / ‖x‖
+pub fn normalised(x: &[Complex64]) -> Vec<Complex64> {
+    let size = norm(x);
+    x.iter().map(|x| x / size).collect()
 }
 
 /// ‖x − y‖/‖y‖.
 pub fn distance(x: &[Complex64], y: &[Complex64]) -> f64 {
-    let d: Vec<_> = x.iter().zip(y).map(|(x, y)| x - y).collect();
-    norm(&d) / norm(y)
+    norm(&plus(x, -1.0, y)) / norm(y)
 }
+
+/// `s` shadow vectors of IDR(s), the same for all right-hand sides.
+pub fn shadow(n: usize, s: usize, nrhs: usize) -> Vec<Vec<Complex64>> {
+    (0..s as u64).map(|i| Random(90 + i).vector(n).repeat(nrhs)).collect()
+}
+
+/// ‖b − A x‖/‖b‖ by a loop that shares nothing with the solvers.
+pub fn residual(a: &[Complex64], b: &[Complex64], x: &[Complex64]) -> f64 {
+    distance(&product(a, x), b)
+}
+
+/// [`residual`] of each right-hand side.
+pub fn residuals(a: &[Complex64], b: &[Complex64], x: &[Complex64]) -> Vec<f64> {
+    let n = a.len().isqrt();
+    b.chunks(n).zip(x.chunks(n)).map(|(b, x)| residual(a, b, x)).collect()
+}
+
+/// Whether all [`residuals`] are at most `tol`.
+pub fn solved(a: &[Complex64], b: &[Complex64], x: &[Complex64], tol: f64) -> bool {
+    residuals(a, b, x).iter().all(|residual| *residual <= tol)
+}
+
+/// Whatever is claimed has to be so; claims and the independent residual agree up to rounding.
+#[track_caller]
+pub fn check_claims(a: &[Complex64], b: &[Complex64], x: &[Complex64], info: &Info, tol: f64) {
+    let n = a.len().isqrt();
+    for (j, (b, x)) in b.chunks(n).zip(x.chunks(n)).enumerate() {
+        if norm(b) == 0.0 {
+            assert_eq!((norm(x), info.true_residual[j]), (0.0, 0.0));
+            continue;
+        }
+        let truth = residual(a, b, x);
+        let rounding = 1e-13 * (1.0 + norm(x) / norm(b));
+        assert!((truth - info.true_residual[j]).abs() <= rounding, "{j}: {truth:e} {info:?}");
+        assert!(!info.converged || truth <= tol + rounding, "{j}: claimed {tol:e}, is {truth:e}");
+    }
+}
+
+/// Makes a space, a dense matrix on it, and the system of both.
+macro_rules! uniform {
+    ($space:ident, $operator:ident, $system:ident: $new:expr, $a:expr) => {
+        let $space = $new;
+        let $operator = Dense::new(&$space, $a);
+        let $system = solvers::Uniform::new(&$space, &$operator);
+    };
+}
+pub(crate) use uniform;
+
+/// Makes spaces in double and in another precision, a dense matrix on both, and the system of them.
+macro_rules! mixed {
+    ($space:ident, $operator:ident, $small:ident, $sloppy:ident, $system:ident: $n:expr, $nrhs:expr, $krylov:expr, $a:expr) => {
+        let ($space, $small) = (Space::double($n, $nrhs), Space::new($n, $nrhs, $krylov));
+        let ($operator, $sloppy) = (Dense::new(&$space, $a), Dense::new(&$small, $a));
+        let $system = solvers::Mixed::new(&$space, &$operator, &$small, &$sloppy);
+    };
+}
+pub(crate) use mixed;

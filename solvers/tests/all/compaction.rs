@@ -1,7 +1,12 @@
 //! Batches become smaller while they are solved: finished right-hand sides are no longer computed, and nobody outside
 //! notices.
 
-use crate::common::{Broken, Dense, Random, Rounding, Space, c, distance, norm, positive, residual, with_spectrum};
+use crate::common::{
+    Broken, Dense, Random, Rounding, Space, c, distance, hermitian, mixed, norm, positive, product, residual,
+    residuals, shifted,
+};
+use crate::methods::SolveMethod::{self, *};
+use crate::methods::{solve, solve_dense};
 use num_complex::Complex64;
 use solvers::*;
 use std::cell::{Cell, RefCell};
@@ -83,74 +88,25 @@ fn blocks() -> (Vec<Complex64>, Vec<Complex64>) {
     (a, b)
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum CompactedMethod {
-    Cg,
-    Cgnr,
-    Cgne,
-    Bicgstab,
-    Idr,
-    /// GCR with a restart after this number of directions.
-    Gcr(usize),
-}
-const ALL: [CompactedMethod; 6] = [
-    CompactedMethod::Cg,
-    CompactedMethod::Cgnr,
-    CompactedMethod::Cgne,
-    CompactedMethod::Bicgstab,
-    CompactedMethod::Idr,
-    CompactedMethod::Gcr(12),
-];
-
-/// The shadow vectors of IDR(4), the same for all right-hand sides.
-fn shadow(nrhs: usize) -> Vec<Vec<Complex64>> {
-    (0..4).map(|i| Random(90 + i).vector(N).repeat(nrhs)).collect()
-}
+const ALL: [SolveMethod; 6] = [Cg, Cgnr, Cgne, Bicgstab, Idr, Gcr(12)];
 
 /// Applications of an operator in an iteration.
-fn per_iteration(method: CompactedMethod) -> usize {
+fn per_iteration(method: SolveMethod) -> usize {
     match method {
-        CompactedMethod::Cg | CompactedMethod::Gcr(_) => 1,
-        CompactedMethod::Cgnr | CompactedMethod::Cgne | CompactedMethod::Bicgstab => 2,
-        CompactedMethod::Idr => 5,
+        Cgnr | Cgne | Bicgstab => 2,
+        Idr => 5,
+        _ => 1,
     }
 }
 
-fn solve<Y: System<Error = Broken>>(
-    method: CompactedMethod,
-    system: &Y,
-    b: &Precise<Y>,
-    x: &mut Precise<Y>,
-    tol: f64,
-    observer: &mut impl Observer,
-) -> Result<Info, SolveError<Broken>>
-where
-    Y::Sloppy: VectorSpace<Vector = Vec<Complex64>>,
-{
-    let params = SolverParams { tol, max_iterations: 4000, ..Default::default() };
-    match method {
-        CompactedMethod::Cg => cg(system, b, x, &params, &mut CgWorkspace::new(system)?, observer),
-        CompactedMethod::Cgnr => cgnr(system, b, x, &params, &mut CgNormalWorkspace::new(system)?, observer),
-        CompactedMethod::Cgne => cgne(system, b, x, &params, &mut CgNormalWorkspace::new(system)?, observer),
-        CompactedMethod::Idr => {
-            idr(system, b, x, &params, &mut IdrWorkspace::new(system, shadow(system.sloppy().nrhs()))?, observer)
-        }
-        CompactedMethod::Bicgstab => {
-            let params = SolverParams { tol, max_iterations: 4000, ..Default::default() };
-            bicgstab(system, b, x, &params, &mut BicgstabWorkspace::new(system)?, observer)
-        }
-        CompactedMethod::Gcr(k_max) => {
-            let params = GcrParams { k_max, ..SolverParams { tol, max_iterations: 4000, ..Default::default() }.into() };
-            gcr(system, &Identity, b, x, &params, &mut GcrWorkspace::new(system, k_max)?, observer)
-        }
-    }
+fn params(tol: f64) -> SolverParams {
+    SolverParams { tol, max_iterations: 4000, ..Default::default() }
 }
 
 /// The report is about the caller's right-hand sides, in their order.
 fn check_report(a: &[Complex64], space: &Space, b: &[Complex64], x: &[Complex64], info: &Info) {
     assert_eq!(space.nrhs(), NRHS, "the space has its width again");
-    for j in 0..NRHS {
-        let truth = residual(a, space.rhs(b, j), space.rhs(x, j));
+    for (j, truth) in residuals(a, b, x).into_iter().enumerate() {
         assert!((truth - info.true_residual[j]).abs() <= 1e-13 + 1e-6 * truth, "{j}: {truth:e} {info:?}");
         assert_eq!(info.history[j].len(), info.iterations_per_rhs[j] + 1, "{j}");
     }
@@ -170,7 +126,7 @@ fn finished_right_hand_sides_are_no_longer_computed() {
             narrowest = narrowest.min(space.nrhs());
             ControlFlow::Continue(())
         };
-        let info = solve(method, &system, &b, &mut x, 1e-10, &mut watch).unwrap();
+        let info = solve(method, &system, &b, &mut x, &params(1e-10), &mut watch).unwrap();
         check_report(&a, &space, &b, &x, &info);
         assert_eq!(narrowest, 1, "{method:?}");
         let mut own = info.iterations_per_rhs.clone();
@@ -183,21 +139,19 @@ fn finished_right_hand_sides_are_no_longer_computed() {
             let most = per_iteration(method) * (waits + 2 * info.reliable_updates + 4);
             assert!(operator.counts.borrow()[j] <= most, "{method:?} {j}: {most}");
             // What it takes alone.
-            let (one, mut alone) = (Space::double(N, 1), vec![Complex64::ZERO; N]);
-            let operator = Dense::new(&one, &a);
-            let single =
-                solve(method, &Uniform::new(&one, &operator), &space.rhs(&b, j).to_vec(), &mut alone, 1e-10, &mut ());
-            let single = single.unwrap();
+            let mut alone = vec![Complex64::ZERO; N];
+            let one = space.rhs(&b, j).to_vec();
+            let single = solve_dense(method, Rounding::Double, &a, &one, &mut alone, &params(1e-10)).unwrap();
             // The updates of others cost the normal equations iterations: their condition number is the square, up to 1.6e7,
             // and rounding alone makes 75 iterations of the 20 that exact arithmetic needs.
-            let more = if per_iteration(method) == 1 || method == CompactedMethod::Bicgstab { 10 } else { 2 };
+            let more = if per_iteration(method) == 1 || method == Bicgstab { 10 } else { 2 };
             assert!(own[j].abs_diff(single.iterations) <= 2 + single.iterations / more, "{method:?} {j}: {single:?}");
             assert!(distance(&alone, space.rhs(&x, j)) < 1e-6, "{method:?} {j}");
         }
         // To the last bit what a batch does that stays as wide as it is.
         let fixed = Counting { movable: false, ..Counting::new(&space, &a) };
         let mut y = space.allocate().unwrap();
-        let wide = solve(method, &Uniform::new(&space, &fixed), &b, &mut y, 1e-10, &mut ()).unwrap();
+        let wide = solve(method, &Uniform::new(&space, &fixed), &b, &mut y, &params(1e-10), &mut ()).unwrap();
         assert_eq!(wide.sloppy_rhs, NRHS * wide.sloppy_applications);
         assert!(x == y && wide.history == info.history && wide.true_residual == info.true_residual, "{method:?}");
         // All applications are in the report, and no more.
@@ -207,30 +161,26 @@ fn finished_right_hand_sides_are_no_longer_computed() {
         assert_eq!(info.flops, all, "{method:?}");
         own.sort_unstable();
         // An iteration of IDR(4) is five applications.
-        assert!(if method == CompactedMethod::Idr { 2 } else { 3 } * own[0] < own[NRHS - 1], "{own:?}");
+        assert!(if method == Idr { 2 } else { 3 } * own[0] < own[NRHS - 1], "{own:?}");
     }
 }
 
 #[test]
 fn two_precisions_and_dense_matrices() {
     // Each right-hand j lies in an invariant space of its own difficulty, spread over all elements.
-    let values: Vec<_> = (0..N).map(|i| c(10f64.powf(-1.3 * (i as f64) / N as f64), 0.0)).collect();
-    let a = with_spectrum(&values, 8);
+    let a = hermitian(N, |i| 10f64.powf(-1.3 * (i as f64) / N as f64), 8);
     let mut b = Random(9).vector(N * NRHS);
     for (j, b) in b.chunks_mut(N).enumerate() {
         // A^k leaves little of the small eigenvalues.
         for _ in 0..[8, 0, 12, 3, 1, 6, 8, 2][j] {
-            let image: Vec<Complex64> = (0..N).map(|i| (0..N).map(|k| a[i * N + k] * b[k]).sum()).collect();
-            b.copy_from_slice(&image);
+            b.copy_from_slice(&product(&a, b));
         }
     }
     for method in ALL {
         for precision in [Rounding::Single, Rounding::Half, Rounding::Narrow] {
-            let (space, small) = (Space::double(N, NRHS), Space::new(N, NRHS, precision));
-            let (operator, sloppy) = (Dense::new(&space, &a), Dense::new(&small, &a));
-            let system = Mixed::new(&space, &operator, &small, &sloppy);
+            mixed!(space, operator, small, sloppy, system: N, NRHS, precision, &a);
             let mut x = Random(10).vector(N * NRHS);
-            let info = solve(method, &system, &b, &mut x, 1e-10, &mut ()).unwrap();
+            let info = solve(method, &system, &b, &mut x, &params(1e-10), &mut ()).unwrap();
             check_report(&a, &space, &b, &x, &info);
             assert!(info.worst_residual() <= 1e-10 && small.nrhs() == NRHS);
             assert!(info.sloppy_rhs < NRHS * info.sloppy_applications, "{method:?} {precision:?}");
@@ -249,16 +199,15 @@ fn one_that_fails_leaves_the_batch_and_is_named_by_its_own_number() {
             operator.nan = Some((3, at));
             let system = Uniform::new(&space, &operator);
             let mut x = space.allocate().unwrap();
-            let error = solve(method, &system, &b, &mut x, 1e-10, &mut ()).unwrap_err();
+            let error = solve(method, &system, &b, &mut x, &params(1e-10), &mut ()).unwrap_err();
             assert!(matches!(error, SolveError::NotANumber { rhs: 3, .. }), "{method:?} {error}");
             let info = error.info().unwrap();
             assert_eq!(info.failed, [3], "{method:?}");
-            for j in (0..NRHS).filter(|j| *j != 3) {
-                let truth = residual(&a, space.rhs(&b, j), space.rhs(&x, j));
+            for (j, truth) in residuals(&a, &b, &x).into_iter().enumerate().filter(|(j, _)| *j != 3) {
                 assert!(truth <= 1.001e-10, "{method:?} {j}: {truth:e}");
             }
             // The last M†y of CGNE, made for all, meets the NaN too.
-            assert!(method == CompactedMethod::Cgne || x.iter().all(|v| v.is_finite()), "{method:?}");
+            assert!(method == Cgne || x.iter().all(|v| v.is_finite()), "{method:?}");
             assert!(info.sloppy_rhs < NRHS * info.sloppy_applications && space.nrhs() == NRHS, "{method:?}");
         }
     }
@@ -310,7 +259,7 @@ fn zero_leaves_at_once() {
         let operator = Counting::new(&space, &a);
         let system = Uniform::new(&space, &operator);
         let mut x = Random(3).vector(N * NRHS);
-        let info = solve(method, &system, &b, &mut x, 1e-10, &mut ()).unwrap();
+        let info = solve(method, &system, &b, &mut x, &params(1e-10), &mut ()).unwrap();
         assert!(info.sloppy_rhs <= left * info.sloppy_applications, "{method:?} {info:?}");
         for j in 0..NRHS {
             let (b, x) = (space.rhs(&b, j), space.rhs(&x, j));
@@ -333,16 +282,16 @@ fn the_width_comes_back_however_a_solve_ends() {
             narrow.set(space.nrhs());
             if space.nrhs() <= 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let error = solve(method, &Uniform::new(&space, &operator), &b, &mut x, 1e-10, &mut stop).unwrap_err();
+        let error = solve(method, &Uniform::new(&space, &operator), &b, &mut x, &params(1e-10), &mut stop).unwrap_err();
         assert!(matches!(error, SolveError::Cancelled { .. }) && narrow.get() <= 2, "{method:?} {error}");
         check_report(&a, &space, &b, &x, error.info().unwrap());
         let easy = error.info().unwrap().iterations_per_rhs[3];
         assert!(error.info().unwrap().true_residual[3] <= 1e-10, "{method:?}");
 
         operator.counts.borrow_mut().fill(0);
-        let more = if method == CompactedMethod::Idr { 0 } else { 5 };
+        let more = if method == Idr { 0 } else { 5 };
         operator.fails = Some((4, per_iteration(method) * (easy + more)));
-        let error = solve(method, &Uniform::new(&space, &operator), &b, &mut x, 1e-13, &mut ()).unwrap_err();
+        let error = solve(method, &Uniform::new(&space, &operator), &b, &mut x, &params(1e-13), &mut ()).unwrap_err();
         assert!(matches!(error, SolveError::Backend(Broken)), "{method:?} {error}");
         assert_eq!(space.nrhs(), NRHS, "{method:?}");
     }
@@ -373,19 +322,17 @@ fn a_shift_for_each_right_hand_side_keeps_them_in_their_places() {
     let space = Space::double(N, NRHS);
     let operator = Counting::new(&space, &a);
     let shifts: Vec<_> = (0..NRHS).map(|j| c(0.01 * j as f64, 0.0)).collect();
-    let shifted = Shifted::per_rhs(&space, &operator, &shifts);
-    let system = Uniform::new(&space, &shifted);
+    let different = Shifted::per_rhs(&space, &operator, &shifts);
+    let system = Uniform::new(&space, &different);
     let mut x = space.allocate().unwrap();
-    let info = solve(CompactedMethod::Cg, &system, &b, &mut x, 1e-10, &mut ()).unwrap();
+    let info = solve(Cg, &system, &b, &mut x, &params(1e-10), &mut ()).unwrap();
     assert_eq!(info.sloppy_rhs, NRHS * info.sloppy_applications);
     // The same shift for all is no hindrance, and holds for whoever is left.
     let same = Shifted::new(&space, &operator, c(0.001, 0.0));
     x.fill(Complex64::ZERO);
-    let info = solve(CompactedMethod::Cg, &Uniform::new(&space, &same), &b, &mut x, 1e-10, &mut ()).unwrap();
+    let info = solve(Cg, &Uniform::new(&space, &same), &b, &mut x, &params(1e-10), &mut ()).unwrap();
     assert!(info.sloppy_rhs < NRHS * info.sloppy_applications);
-    let mut a = a;
-    (0..N).for_each(|i| a[i * N + i] += 0.001);
-    check_report(&a, &space, &b, &x, &info);
+    check_report(&shifted(&a, 0.001), &space, &b, &x, &info);
 }
 
 #[test]
@@ -417,12 +364,9 @@ fn they_leave_multi_shift_solves_too() {
     assert!(4 * info.whole.sloppy_rhs < 3 * wide.whole.sloppy_rhs, "{info:?}");
     let mut longest = [0; NRHS];
     for (shift, x) in info.shifts.iter().zip(&x) {
-        let mut a = a.clone();
-        (0..N).for_each(|i| a[i * N + i] += shift.shift);
-        for (j, longest) in longest.iter_mut().enumerate() {
-            let truth = residual(&a, space.rhs(&b, j), space.rhs(x, j));
+        for (j, truth) in residuals(&shifted(&a, shift.shift), &b, x).into_iter().enumerate() {
             assert!(truth <= 1.01e-10 && (truth - shift.true_residual[j]).abs() <= 1e-13, "{j}: {truth:e}");
-            *longest = shift.iterations[j].max(*longest);
+            longest[j] = shift.iterations[j].max(longest[j]);
         }
     }
     assert_eq!(info.whole.iterations_per_rhs, longest);
@@ -433,8 +377,7 @@ fn they_leave_multi_shift_solves_too() {
         let error = answer.unwrap_err();
         assert!(matches!(error, SolveError::NotANumber { rhs: 3, .. }), "{error}");
         assert_eq!(error.info().unwrap().failed, [3]);
-        for j in (0..NRHS).filter(|j| *j != 3) {
-            let truth = residual(&a, space.rhs(&b, j), space.rhs(&x[1], j));
+        for (j, truth) in residuals(&a, &b, &x[1]).into_iter().enumerate().filter(|(j, _)| *j != 3) {
             assert!(truth <= 1.01e-10, "{j}: {truth:e}");
         }
     }

@@ -1,6 +1,7 @@
 //! A Dirac operator in two dimensions, its domains, and domains that overlap.
 
-use crate::common::{Broken, Dense, I, Random, Rounding, Space, c};
+use crate::aggregates::SCHWINGER_GAMMA;
+use crate::common::{Broken, Dense, Random, Rounding, Space, c, product, shifted};
 use num_complex::Complex64;
 use solvers::{ConvertFrom, LinearOperator, VectorSpace};
 use std::cell::Cell;
@@ -16,12 +17,10 @@ pub fn schwinger(columns: usize, mass: f64, disorder: f64, seed: u64) -> Vec<Com
     const ROWS: usize = COLUMN / 2;
     let n = columns * COLUMN;
     let mut random = Random(seed);
-    let mut a = vec![Complex64::ZERO; n * n];
-    (0..n).for_each(|i| a[i * n + i] = c(mass + 2.0, 0.0));
-    let gamma = [[[c(0.0, 0.0), c(1.0, 0.0)], [c(1.0, 0.0), c(0.0, 0.0)]], [[c(0.0, 0.0), -I], [I, c(0.0, 0.0)]]];
+    let mut a = shifted(&vec![Complex64::ZERO; n * n], mass + 2.0);
     for x in 0..columns {
         for y in 0..ROWS {
-            for (mu, gamma) in gamma.iter().enumerate() {
+            for (mu, gamma) in SCHWINGER_GAMMA.iter().enumerate() {
                 let link = Complex64::from_polar(1.0, disorder * random.real());
                 let here = (x * ROWS + y) * 2;
                 let there = if mu == 0 { ((x + 1) % columns * ROWS + y) * 2 } else { (x * ROWS + (y + 1) % ROWS) * 2 };
@@ -84,9 +83,7 @@ impl LinearOperator<Space> for DiagonalBlocks<'_> {
         let n = self.space.n;
         for j in 0..self.space.nrhs {
             let (x, a) = (self.space.rhs(x, j), &self.blocks[j % self.blocks.len()]);
-            for i in 0..n {
-                out[j * n + i] = (0..n).map(|k| a[i * n + k] * x[k]).sum();
-            }
+            out[j * n..][..n].copy_from_slice(&product(a, x));
             if self.nan == Some(j % self.blocks.len()) {
                 out[j * n + n / 2] = c(f64::NAN, 0.0);
             }

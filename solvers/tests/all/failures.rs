@@ -1,43 +1,39 @@
 //! Systems that cannot be solved end in the right error, with a true report, and never in a wrong claim.
 
-use crate::common::{Broken, Dense, Random, Rounding, Space, c, distance, general, positive, residual, with_spectrum};
+use crate::common::{
+    Answer, Broken, Dense, Random, Rounding, Space, c, distance, general, hermitian, mixed, positive, product,
+    residual, residuals, rotation, solved, stop_at, uniform,
+};
+use crate::methods::SolveMethod::{self, *};
+use crate::methods::{solve, solve_dense};
 use num_complex::Complex64;
 use solvers::*;
 use std::ops::ControlFlow;
 
 const N: usize = 32;
 
-fn run_cg(
+fn run(
+    method: SolveMethod,
     a: &[Complex64],
     b: &Vec<Complex64>,
     x: &mut Vec<Complex64>,
     params: &SolverParams,
-) -> Result<Info, SolveError<Broken>> {
-    let space = Space::double(N, b.len() / N);
-    let operator = Dense::new(&space, a);
-    let system = Uniform::new(&space, &operator);
-    cg(&system, b, x, params, &mut CgWorkspace::new(&system)?, &mut ())
+) -> Answer {
+    solve_dense(method, Rounding::Double, a, b, x, params)
 }
 
-fn run_bicgstab(a: &[Complex64], b: &Vec<Complex64>, x: &mut Vec<Complex64>) -> Result<Info, SolveError<Broken>> {
-    let space = Space::double(N, b.len() / N);
-    let operator = Dense::new(&space, a);
-    let system = Uniform::new(&space, &operator);
-    let params = SolverParams { max_iterations: 2000, ..Default::default() };
-    bicgstab(&system, b, x, &params, &mut BicgstabWorkspace::new(&system)?, &mut ())
-}
-
-fn spectrum(f: impl Fn(usize) -> f64) -> Vec<Complex64> {
-    (0..N).map(|i| c(f(i), 0.0)).collect()
+/// Limits of a solve that may have a long way to go.
+fn long() -> SolverParams {
+    SolverParams { max_iterations: 2000, ..Default::default() }
 }
 
 #[test]
 fn indefinite_matrices_are_named() {
     for seed in 0..20 {
-        let a = with_spectrum(&spectrum(|i| if i % 2 == 0 { 1.0 + i as f64 } else { -1.0 - i as f64 }), seed);
+        let a = hermitian(N, |i| if i % 2 == 0 { 1.0 + i as f64 } else { -1.0 - i as f64 }, seed);
         let b = Random(seed + 100).vector(N);
         let mut x = vec![Complex64::ZERO; N];
-        let error = run_cg(&a, &b, &mut x, &SolverParams::default()).unwrap_err();
+        let error = run(Cg, &a, &b, &mut x, &SolverParams::default()).unwrap_err();
         assert!(matches!(error, SolveError::NotPositiveDefinite { curvature, .. } if curvature <= 0.0), "{error}");
         let info = error.info().unwrap();
         assert!((residual(&a, &b, &x) - info.true_residual[0]).abs() < 1e-12);
@@ -49,24 +45,12 @@ fn indefinite_matrices_are_named() {
 fn singular_matrices_never_count_as_solved() {
     for seed in 0..10 {
         // b has a part outside the image of A.
-        let a = with_spectrum(&spectrum(|i| if i == 0 { 0.0 } else { i as f64 }), seed);
+        let a = hermitian(N, |i| if i == 0 { 0.0 } else { i as f64 }, seed);
         let b = Random(seed + 50).vector(N);
-        let space = Space::double(N, 1);
-        let operator = Dense::new(&space, &a);
-        let system = Uniform::new(&space, &operator);
-        let params = SolverParams { max_iterations: 2000, ..Default::default() };
-        let mut normal = CgNormalWorkspace::new(&system).unwrap();
-        let zero = vec![Complex64::ZERO; N];
-        let mut xs = [zero.clone(), zero.clone(), zero.clone(), zero.clone()];
-        let errors = [
-            run_cg(&a, &b, &mut xs[0], &params).unwrap_err(),
-            run_bicgstab(&a, &b, &mut xs[1]).unwrap_err(),
-            cgnr(&system, &b, &mut xs[2], &params, &mut normal, &mut ()).unwrap_err(),
-            cgne(&system, &b, &mut xs[3], &params, &mut normal, &mut ()).unwrap_err(),
-        ];
-        for (error, x) in errors.iter().zip(&xs) {
-            let info = error.info().unwrap();
-            let truth = residual(&a, &b, x);
+        for method in [Cg, Bicgstab, Cgnr, Cgne] {
+            let mut x = vec![Complex64::ZERO; N];
+            let error = run(method, &a, &b, &mut x, &long()).unwrap_err();
+            let (info, truth) = (error.info().unwrap(), residual(&a, &b, &x));
             println!("{error}");
             assert!(!info.converged && truth > 1e-3);
             assert!((truth - info.true_residual[0]).abs() <= 1e-6 * truth.max(1.0), "{error} {truth:e} {info:?}");
@@ -77,60 +61,45 @@ fn singular_matrices_never_count_as_solved() {
     let b = Random(3).vector(N);
     let mut x = vec![Complex64::ZERO; N];
     assert!(matches!(
-        run_cg(&zero, &b, &mut x, &SolverParams::default()),
+        run(Cg, &zero, &b, &mut x, &SolverParams::default()),
         Err(SolveError::NotPositiveDefinite { curvature: 0.0, iteration: 0, rhs: 0, .. })
     ));
-    assert!(matches!(run_bicgstab(&zero, &b, &mut x), Err(SolveError::Breakdown { .. })));
-    let space = Space::double(N, 1);
-    let operator = Dense::new(&space, &zero);
-    let system = Uniform::new(&space, &operator);
-    let mut workspace = CgNormalWorkspace::new(&system).unwrap();
-    let error = cgnr(&system, &b, &mut x, &SolverParams::default(), &mut workspace, &mut ()).unwrap_err();
+    assert!(matches!(run(Bicgstab, &zero, &b, &mut x, &long()), Err(SolveError::Breakdown { .. })));
+    let error = run(Cgnr, &zero, &b, &mut x, &SolverParams::default()).unwrap_err();
     assert!(matches!(error, SolveError::Stagnation { .. }), "{error}");
     assert_eq!(error.info().unwrap().true_residual, [1.0]);
-    assert!(cgne(&system, &b, &mut x, &SolverParams::default(), &mut workspace, &mut ()).is_err());
+    assert!(run(Cgne, &zero, &b, &mut x, &SolverParams::default()).is_err());
 }
 
 #[test]
 fn bicgstab_breaks_down_on_a_rotation() {
     // Real, A† = −A, real b: (b, A b) = 0 and (A b, b) = 0, so that neither α nor ω exist.
-    let mut a = vec![Complex64::ZERO; N * N];
-    for i in (0..N).step_by(2) {
-        a[i * N + i + 1] = c(1.0, 0.0);
-        a[(i + 1) * N + i] = c(-1.0, 0.0);
-    }
+    let a = rotation(N, |_| 1.0);
     let b: Vec<_> = (0..N).map(|i| c(1.0 + (i % 5) as f64, 0.0)).collect();
     let mut x = vec![Complex64::ZERO; N];
-    let error = run_bicgstab(&a, &b, &mut x).unwrap_err();
+    let error = run(Bicgstab, &a, &b, &mut x, &long()).unwrap_err();
     assert!(matches!(error, SolveError::Breakdown { rhs: 0, .. }), "{error}");
     assert!(error.info().unwrap().restarts > 1);
     // One step of CGNE or CGNR does it.
-    let space = Space::double(N, 1);
-    let operator = Dense::new(&space, &a);
-    let system = Uniform::new(&space, &operator);
-    let mut workspace = CgNormalWorkspace::new(&system).unwrap();
-    assert_eq!(cgnr(&system, &b, &mut x, &SolverParams::default(), &mut workspace, &mut ()).unwrap().iterations, 1);
+    assert_eq!(run(Cgnr, &a, &b, &mut x, &SolverParams::default()).unwrap().iterations, 1);
 }
 
 #[test]
 fn bicgstab_recovers_from_a_breakdown() {
     // b = e₀ and (e₀, A e₀) = 0: neither α nor ω exist with r̃ = r, but with another shadow residual they do.
-    let n = N;
-    let mut a = general(n, 0.3, 4);
+    let mut a = general(N, 0.3, 4);
     a[0] = Complex64::ZERO;
-    let mut b = vec![Complex64::ZERO; n];
+    let (mut b, mut x) = (vec![Complex64::ZERO; N], vec![Complex64::ZERO; N]);
     b[0] = Complex64::ONE;
-    let mut x = vec![Complex64::ZERO; n];
-    let info = run_bicgstab(&a, &b, &mut x).unwrap();
+    let info = run(Bicgstab, &a, &b, &mut x, &long()).unwrap();
     assert!(info.restarts >= 1 && residual(&a, &b, &x) <= 1.01e-10);
 }
 
 /// Right-hand side 1 of 3 was given up, and the others have their solutions.
-fn only_one_fails(a: &[Complex64], space: &Space, b: &[Complex64], x: &[Complex64], error: &SolveError<Broken>) {
+fn only_one_fails(a: &[Complex64], b: &[Complex64], x: &[Complex64], error: &SolveError<Broken>) {
     let info = error.info().unwrap();
     assert!(info.failed == [1] && !info.converged, "{error}: {info:?}");
-    for j in 0..3 {
-        let truth = residual(a, space.rhs(b, j), space.rhs(x, j));
+    for (j, truth) in residuals(a, b, x).into_iter().enumerate() {
         assert!((truth - info.true_residual[j]).abs() <= 1e-6 * truth, "{error}: {truth:e} {info:?}");
         assert!(if j == 1 { truth > 1e-10 && truth <= 1.0 } else { truth <= 1.001e-10 }, "{error}: {truth:e}");
     }
@@ -140,40 +109,24 @@ fn only_one_fails(a: &[Complex64], space: &Space, b: &[Complex64], x: &[Complex6
 fn one_that_has_no_solution_does_not_hold_up_the_others() {
     // A singular matrix, and one right-hand side with a part outside its image.
     for seed in 0..10 {
-        let a = with_spectrum(&spectrum(|i| if i == 0 { 0.0 } else { i as f64 }), 70 + seed);
-        let space = Space::double(N, 3);
-        let image = |seed: u64| {
-            let (v, mut image) = (Random(seed).vector(N), vec![Complex64::ZERO; N]);
-            (0..N * N).for_each(|k| image[k / N] += a[k] * v[k % N]);
-            image
-        };
+        let a = hermitian(N, |i| if i == 0 { 0.0 } else { i as f64 }, 70 + seed);
+        let image = |seed: u64| product(&a, &Random(seed).vector(N));
         let b = [image(100 + seed), Random(200 + seed).vector(N), image(300 + seed)].concat();
-        let operator = Dense::new(&space, &a);
-        let system = Uniform::new(&space, &operator);
-        let params = SolverParams { stagnation_window: Some(200), ..Default::default() };
-        let mut x = space.allocate().unwrap();
-        let error = cg(&system, &b, &mut x, &params, &mut CgWorkspace::new(&system).unwrap(), &mut ()).unwrap_err();
-        only_one_fails(&a, &space, &b, &x, &error);
-        let params = SolverParams { stagnation_window: Some(500), ..Default::default() };
-        let mut workspace = BicgstabWorkspace::new(&system).unwrap();
-        x.fill(Complex64::ZERO);
-        let error = bicgstab(&system, &b, &mut x, &params, &mut workspace, &mut ()).unwrap_err();
-        only_one_fails(&a, &space, &b, &x, &error);
-        let params =
-            GcrParams { k_max: 16, ..SolverParams { stagnation_window: Some(500), ..Default::default() }.into() };
-        let mut workspace = GcrWorkspace::new(&system, params.k_max).unwrap();
-        x.fill(Complex64::ZERO);
-        let error = gcr(&system, &Identity, &b, &mut x, &params, &mut workspace, &mut ()).unwrap_err();
-        only_one_fails(&a, &space, &b, &x, &error);
+        for (method, window) in [(Cg, 200), (Bicgstab, 500), (Gcr(16), 500)] {
+            let params = SolverParams { stagnation_window: Some(window), ..Default::default() };
+            let mut x = vec![Complex64::ZERO; 3 * N];
+            let error = run(method, &a, &b, &mut x, &params).unwrap_err();
+            only_one_fails(&a, &b, &x, &error);
+        }
     }
 }
 
 #[test]
 fn all_that_were_given_up_are_named() {
-    let a = with_spectrum(&spectrum(|i| if i == 0 { 0.0 } else { i as f64 }), 90);
+    let a = hermitian(N, |i| if i == 0 { 0.0 } else { i as f64 }, 90);
     let b = Random(91).vector(3 * N);
     let params = SolverParams { stagnation_window: Some(100), ..Default::default() };
-    let error = run_cg(&a, &b, &mut vec![Complex64::ZERO; 3 * N], &params).unwrap_err();
+    let error = run(Cg, &a, &b, &mut vec![Complex64::ZERO; 3 * N], &params).unwrap_err();
     let info = error.info().unwrap();
     assert_eq!(info.failed, [0, 1, 2]);
     let named = |(rhs, given_up): (usize, &GivenUp)| {
@@ -191,47 +144,24 @@ fn all_that_were_given_up_are_named() {
 fn a_nan_is_reported_with_its_right_hand_side() {
     let a = positive(N, 100.0, 5);
     let clean = Random(6).vector(3 * N);
-    for (from, what) in [(1, "first"), (5, "later")] {
+    for (from, method) in [1, 5].into_iter().flat_map(|from| [(from, Cg), (from, Bicgstab), (from, Gcr(8))]) {
         let space = Space::double(N, 3);
         let mut operator = Dense::new(&space, &a);
         operator.nan = Some((1, from));
-        let system = Uniform::new(&space, &operator);
         let mut x = space.allocate().unwrap();
-        let error =
-            cg(&system, &clean, &mut x, &SolverParams::default(), &mut CgWorkspace::new(&system).unwrap(), &mut ());
-        assert!(matches!(error, Err(SolveError::NotANumber { rhs: 1, .. })), "{what}");
-        assert!(x.iter().all(|v| v.is_finite()));
-        only_one_fails(&a, &space, &clean, &x, &error.unwrap_err());
-        operator.applications.set(0);
         let system = Uniform::new(&space, &operator);
-        let mut workspace = BicgstabWorkspace::new(&system).unwrap();
-        x.fill(Complex64::ZERO);
-        let error = bicgstab(&system, &clean, &mut x, &SolverParams::default(), &mut workspace, &mut ());
-        assert!(matches!(error, Err(SolveError::NotANumber { rhs: 1, .. })), "{what}");
-        assert!(x.iter().all(|v| v.is_finite()));
-        only_one_fails(&a, &space, &clean, &x, &error.unwrap_err());
-        operator.applications.set(0);
-        let system = Uniform::new(&space, &operator);
-        let params = GcrParams { k_max: 8, ..Default::default() };
-        let mut workspace = GcrWorkspace::new(&system, params.k_max).unwrap();
-        x.fill(Complex64::ZERO);
-        let error = gcr(&system, &Identity, &clean, &mut x, &params, &mut workspace, &mut ());
-        assert!(matches!(error, Err(SolveError::NotANumber { rhs: 1, .. })), "{what}");
-        only_one_fails(&a, &space, &clean, &x, &error.unwrap_err());
+        let error = solve(method, &system, &clean, &mut x, &SolverParams::default(), &mut ()).unwrap_err();
+        assert!(matches!(error, SolveError::NotANumber { rhs: 1, .. }), "{method:?} {from}");
+        assert!(x.iter().all(|v| v.is_finite()), "{method:?} {from}");
+        only_one_fails(&a, &clean, &x, &error);
     }
     let mut b = clean;
     b[2 * N + 4] = c(f64::INFINITY, 0.0);
     let mut x = vec![Complex64::ZERO; 3 * N];
-    let error = run_cg(&a, &b, &mut x, &SolverParams::default()).unwrap_err();
+    let error = run(Cg, &a, &b, &mut x, &SolverParams::default()).unwrap_err();
     assert!(matches!(error, SolveError::NotANumber { rhs: 2, iteration: 0, .. }), "{error}");
-    let space = Space::double(N, 3);
-    let operator = Dense::new(&space, &a);
-    let system = Uniform::new(&space, &operator);
-    let mut workspace = CgNormalWorkspace::new(&system).unwrap();
-    for answer in [
-        cgnr(&system, &b, &mut x, &SolverParams::default(), &mut workspace, &mut ()),
-        cgne(&system, &b, &mut x, &SolverParams::default(), &mut workspace, &mut ()),
-    ] {
+    for method in [Cgnr, Cgne] {
+        let answer = run(method, &a, &b, &mut x, &SolverParams::default());
         assert!(matches!(answer, Err(SolveError::NotANumber { rhs: 2, .. })), "{answer:?}");
     }
 }
@@ -248,11 +178,7 @@ fn the_worst_residual_is_a_nan_wherever_it_stands() {
 #[test]
 fn observers_see_every_iterate_and_can_stop() {
     let a = positive(N, 30.0, 7);
-    let space = Space::double(N, 1);
-    let operator = Dense::new(&space, &a);
-    let small = Space::new(N, 1, Rounding::Single);
-    let sloppy = Dense::new(&small, &a);
-    let system = Mixed::new(&space, &operator, &small, &sloppy);
+    mixed!(space, operator, small, sloppy, system: N, 1, Rounding::Single, &a);
     let b = Random(8).vector(N);
     let mut x = space.allocate().unwrap();
     let mut workspace = CgWorkspace::new(&system).unwrap();
@@ -269,10 +195,7 @@ fn observers_see_every_iterate_and_can_stop() {
     assert_eq!(updates, info.reliable_updates);
 
     x.fill(Complex64::ZERO);
-    let mut stop = |event: &Iteration<'_>| {
-        if event.iteration == 7 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    let error = cg(&system, &b, &mut x, &SolverParams::default(), &mut workspace, &mut stop).unwrap_err();
+    let error = cg(&system, &b, &mut x, &SolverParams::default(), &mut workspace, &mut stop_at(7)).unwrap_err();
     assert!(matches!(error, SolveError::Cancelled { iteration: 7, .. }), "{error}");
     // What was done until then is in x.
     let info = error.info().unwrap();
@@ -284,20 +207,20 @@ fn limits_and_parameters() {
     let a = positive(N, 1e6, 9);
     let b = Random(10).vector(2 * N);
     let mut x = vec![Complex64::ZERO; 2 * N];
-    let error = run_cg(&a, &b, &mut x, &SolverParams { max_iterations: 5, ..Default::default() }).unwrap_err();
+    let error = run(Cg, &a, &b, &mut x, &SolverParams { max_iterations: 5, ..Default::default() }).unwrap_err();
     assert!(matches!(error, SolveError::NoConvergence { iterations: 5, .. }), "{error}");
     // The residual of CG may rise at first: then the guess is the best iterate.
     assert!(error.info().unwrap().true_residual.iter().all(|r| *r <= 1.0));
-    let error = run_cg(&a, &b, &mut x, &SolverParams { max_iterations: 0, ..Default::default() }).unwrap_err();
+    let error = run(Cg, &a, &b, &mut x, &SolverParams { max_iterations: 0, ..Default::default() }).unwrap_err();
     assert!(matches!(error, SolveError::NoConvergence { iterations: 0, .. }), "{error}");
     // Below what double precision can reach: no claim, and no endless loop.
     for tol in [0.0, 1e-18] {
         x.fill(Complex64::ZERO);
-        let error = run_cg(&a, &b, &mut x, &SolverParams { tol, ..Default::default() }).unwrap_err();
+        let error = run(Cg, &a, &b, &mut x, &SolverParams { tol, ..Default::default() }).unwrap_err();
         assert!(matches!(error, SolveError::Stagnation { .. } | SolveError::NoConvergence { .. }), "{error}");
         assert!(error.info().unwrap().worst_residual() < 1e-10, "{error}");
     }
-    let error = run_cg(&a, &b, &mut x, &SolverParams { stagnation_window: Some(20), tol: 0.0, ..Default::default() });
+    let error = run(Cg, &a, &b, &mut x, &SolverParams { stagnation_window: Some(20), tol: 0.0, ..Default::default() });
     assert!(matches!(error, Err(SolveError::Stagnation { .. })));
     for params in [
         SolverParams { tol: f64::NAN, ..Default::default() },
@@ -305,7 +228,7 @@ fn limits_and_parameters() {
         SolverParams { delta: Some(1.5), ..Default::default() },
         SolverParams { max_stalls: 0, ..Default::default() },
     ] {
-        assert!(matches!(run_cg(&a, &b, &mut x, &params), Err(SolveError::Invalid(_))));
+        assert!(matches!(run(Cg, &a, &b, &mut x, &params), Err(SolveError::Invalid(_))));
     }
 }
 
@@ -325,9 +248,7 @@ fn errors_of_the_backend_pass_through() {
 #[test]
 fn defect_correction_tolerates_weak_inner_solves_and_reports_useless_ones() {
     let a = general(N, 0.5, 13);
-    let space = Space::double(N, 2);
-    let operator = Dense::new(&space, &a);
-    let system = Uniform::new(&space, &operator);
+    uniform!(space, operator, system: Space::double(N, 2), &a);
     let b = Random(14).vector(2 * N);
     let mut workspace = DefectWorkspace::new(&system).unwrap();
     let mut inner_workspace = BicgstabWorkspace::new(&system).unwrap();
@@ -339,9 +260,7 @@ fn defect_correction_tolerates_weak_inner_solves_and_reports_useless_ones() {
     };
     let info = defect_correction(&system, &b, &mut x, &DefectParams::default(), &mut workspace, weak, &mut ()).unwrap();
     assert!(info.converged && info.reliable_updates > 3);
-    for j in 0..2 {
-        assert!(residual(&a, space.rhs(&b, j), space.rhs(&x, j)) <= 1.001e-10);
-    }
+    assert!(solved(&a, &b, &x, 1.001e-10));
     // One that answers nonsense: the guess survives.
     let guess = Random(15).vector(2 * N);
     let mut x = guess.clone();
@@ -370,18 +289,12 @@ fn updates_of_others_are_no_stalls() {
     for seed in 0..12 {
         let (n, nrhs) = (96, 12);
         let a = general(n, 0.93, 40 + seed);
-        let (space, small) = (Space::double(n, nrhs), Space::new(n, nrhs, Rounding::Single));
-        let (operator, sloppy) = (Dense::new(&space, &a), Dense::new(&small, &a));
-        let system = Mixed::new(&space, &operator, &small, &sloppy);
         let b = Random(60 + seed).vector(n * nrhs);
-        let mut x = space.allocate().unwrap();
+        let mut x = vec![Complex64::ZERO; n * nrhs];
         let params = SolverParams { tol: 1e-11, delta: Some(0.5), ..Default::default() };
-        let mut workspace = BicgstabWorkspace::new(&system).unwrap();
-        let info = bicgstab(&system, &b, &mut x, &params, &mut workspace, &mut ()).unwrap();
+        let info = solve_dense(Bicgstab, Rounding::Single, &a, &b, &mut x, &params).unwrap();
         assert!(info.restarts == 0 && info.reliable_updates > 15, "{seed}: {info:?}");
-        for j in 0..nrhs {
-            assert!(residual(&a, space.rhs(&b, j), space.rhs(&x, j)) <= 1.001e-11);
-        }
+        assert!(solved(&a, &b, &x, 1.001e-11));
     }
 }
 
@@ -392,17 +305,14 @@ fn a_batch_has_hardly_more_updates_than_each_by_itself() {
         let a = general(n, 0.93, 40 + seed);
         let b = Random(60 + seed).vector(n * nrhs);
         let params = SolverParams { tol: 1e-11, ..Default::default() };
-        let updates = |b: &[Complex64], nrhs: usize| {
-            let (space, small) = (Space::double(n, nrhs), Space::new(n, nrhs, Rounding::Single));
-            let (operator, sloppy) = (Dense::new(&space, &a), Dense::new(&small, &a));
-            let system = Mixed::new(&space, &operator, &small, &sloppy);
-            let (mut x, mut workspace) = (space.allocate().unwrap(), BicgstabWorkspace::new(&system).unwrap());
-            let info = bicgstab(&system, &b.to_vec(), &mut x, &params, &mut workspace, &mut ()).unwrap();
-            assert!((0..nrhs).all(|j| residual(&a, space.rhs(b, j), space.rhs(&x, j)) <= 1.001e-11));
+        let updates = |b: &[Complex64]| {
+            let mut x = vec![Complex64::ZERO; b.len()];
+            let info = solve_dense(Bicgstab, Rounding::Single, &a, &b.to_vec(), &mut x, &params).unwrap();
+            assert!(solved(&a, b, &x, 1.001e-11));
             info.reliable_updates
         };
-        let together = updates(&b, nrhs);
-        let most = b.chunks(n).map(|b| updates(b, 1)).max().unwrap();
+        let together = updates(&b);
+        let most = b.chunks(n).map(updates).max().unwrap();
         // A few more at the end, where half of those that are left finish at a time.
         assert!(together <= most + 4, "{seed}: {together}, {most}");
     }

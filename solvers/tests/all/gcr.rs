@@ -1,14 +1,14 @@
 //! GCR: against elimination, in one and two precisions, for one and several right-hand sides.
 
-use crate::common::{Dense, I, Random, Rounding, Space, c, direct, distance, general, norm, residual};
-use crate::cycles::{check_claims, solve, solve_double};
+use crate::common::{
+    Dense, I, Random, Rounding, Space, c, check_claims, direct, distance, general, mixed, norm, plus, product,
+    residual, uniform,
+};
+use crate::cycles::{WAYS, gcr_params, solve, solve_double};
 use num_complex::Complex64;
 use solvers::*;
 
 const N: usize = 96;
-
-const WAYS: [Orthogonalisation; 3] =
-    [Orthogonalisation::Classical, Orthogonalisation::ClassicalTwice, Orthogonalisation::Modified];
 
 #[test]
 fn solutions_agree_with_elimination() {
@@ -17,11 +17,7 @@ fn solutions_agree_with_elimination() {
         for k_max in [1, 2, 3, 8, 16, 32] {
             for nrhs in 1..4 {
                 let b = Random(k_max as u64).vector(nrhs * n);
-                let (x, info, _) = solve_double(
-                    &a,
-                    &b,
-                    &GcrParams { k_max, ..SolverParams { tol: 1e-12, ..Default::default() }.into() },
-                );
+                let (x, info, _) = solve_double(&a, &b, &gcr_params(k_max, 1e-12));
                 check_claims(&a, &b, &x, &info, 1e-12);
                 assert!(info.converged && info.iterations_per_rhs.iter().max() <= Some(&info.iterations));
                 for j in 0..nrhs {
@@ -55,11 +51,8 @@ fn two_precisions_reach_the_precise_one_in_about_as_many_iterations() {
             for delta in [0.3, 0.1, 0.01] {
                 for orthogonalisation in WAYS {
                     x.fill(Complex64::ZERO);
-                    let params = GcrParams {
-                        solver: SolverParams { delta: Some(delta), ..params.solver },
-                        orthogonalisation,
-                        ..params
-                    };
+                    let solver = SolverParams { delta: Some(delta), ..params.solver };
+                    let params = GcrParams { solver, orthogonalisation, ..params };
                     let info = solve(&system, &Identity, &rounded, &mut x, &params).unwrap();
                     println!("{precise:?} {krylov:?} {delta} {orthogonalisation:?}: {}", info.iterations);
                     // Single: A and x have been rounded, 1e-7 each, and the sum over a row has 96 terms.
@@ -81,11 +74,7 @@ fn without_delta_low_precision_works_for_nothing() {
     // Why Algorithm 1 has δ: a cycle that goes on below what its format resolves adds iterations, and no digits.
     let a = general(N, 0.4, 13);
     let b = Random(14).vector(N);
-    let space = Space::double(N, 1);
-    let operator = Dense::new(&space, &a);
-    let small = Space::new(N, 1, Rounding::Half);
-    let sloppy = Dense::new(&small, &a);
-    let system = Mixed::new(&space, &operator, &small, &sloppy);
+    mixed!(space, operator, small, sloppy, system: N, 1, Rounding::Half, &a);
     let iterations = |delta: f64| {
         let mut x = space.allocate().unwrap();
         let params = GcrParams { k_max: 32, ..SolverParams { delta: Some(delta), ..Default::default() }.into() };
@@ -101,11 +90,7 @@ fn without_delta_low_precision_works_for_nothing() {
 #[test]
 fn right_hand_sides_of_any_size_are_brought_into_the_range_of_a_narrow_format() {
     let a = general(N, 0.6, 15);
-    let space = Space::double(N, 2);
-    let operator = Dense::new(&space, &a);
-    let small = Space::new(N, 2, Rounding::Narrow);
-    let sloppy = Dense::new(&small, &a);
-    let system = Mixed::new(&space, &operator, &small, &sloppy);
+    mixed!(space, operator, small, sloppy, system: N, 2, Rounding::Narrow, &a);
     let mut b = Random(16).vector(2 * N);
     let mut x = space.allocate().unwrap();
     let params = GcrParams::default();
@@ -128,7 +113,7 @@ fn several_right_hand_sides_take_the_steps_of_single_ones() {
     b[..N].iter_mut().for_each(|v| *v *= 1e6);
     b[2 * N..3 * N].fill(Complex64::ZERO);
     let easy: Vec<_> = (0..N).map(|i| if i == 3 { I } else { Complex64::ZERO }).collect();
-    (0..N).for_each(|i| b[3 * N + i] = (0..N).map(|k| a[i * N + k] * easy[k]).sum::<Complex64>() + 1e-7 * easy[i]);
+    b[3 * N..4 * N].copy_from_slice(&plus(&product(&a, &easy), 1e-7, &easy));
     let mut guess = vec![Complex64::ZERO; 5 * N];
     guess[3 * N..4 * N].copy_from_slice(&easy);
     guess[4 * N..].copy_from_slice(&direct(&a, &b[4 * N..]));
@@ -136,11 +121,8 @@ fn several_right_hand_sides_take_the_steps_of_single_ones() {
         for (delta, k_max) in [(0.0, 8), (0.1, 16), (0.3, 32)] {
             let params = GcrParams { k_max, ..SolverParams { delta: Some(delta), ..Default::default() }.into() };
             let run = |b: &[Complex64], guess: &[Complex64]| {
-                let space = Space::double(N, b.len() / N);
-                let small = Space::new(N, b.len() / N, krylov);
-                let (operator, sloppy) = (Dense::new(&space, &a), Dense::new(&small, &a));
+                mixed!(space, operator, small, sloppy, system: N, b.len() / N, krylov, &a);
                 let mut x = guess.to_vec();
-                let system = Mixed::new(&space, &operator, &small, &sloppy);
                 let info = solve(&system, &Identity, &b.to_vec(), &mut x, &params).unwrap();
                 check_claims(&a, b, &x, &info, params.solver.tol);
                 (x, info)
@@ -168,9 +150,7 @@ fn several_right_hand_sides_take_the_steps_of_single_ones() {
 #[test]
 fn zero_gives_zero_at_once_and_guesses_are_used() {
     let a = general(N, 0.6, 19);
-    let space = Space::double(N, 2);
-    let operator = Dense::new(&space, &a);
-    let system = Uniform::new(&space, &operator);
+    uniform!(space, operator, system: Space::double(N, 2), &a);
     let params = GcrParams::default();
     let mut x = Random(7).vector(2 * N);
     x[3] = c(f64::NAN, 0.0); // the guess is of no interest
@@ -186,7 +166,7 @@ fn zero_gives_zero_at_once_and_guesses_are_used() {
     assert_eq!(x, exact);
     let mut far = space.allocate().unwrap();
     let from_zero = solve(&system, &Identity, &b, &mut far, &params).unwrap();
-    let mut near: Vec<_> = exact.iter().zip(Random(21).vector(2 * N)).map(|(x, e)| x + 1e-6 * e).collect();
+    let mut near = plus(&exact, 1e-6, &Random(21).vector(2 * N));
     let from_near = solve(&system, &Identity, &b, &mut near, &params).unwrap();
     assert!(from_near.iterations < from_zero.iterations);
     check_claims(&a, &b, &near, &from_near, params.solver.tol);
@@ -195,9 +175,7 @@ fn zero_gives_zero_at_once_and_guesses_are_used() {
 #[test]
 fn counts_are_true_and_nothing_is_allocated() {
     let a = general(N, 0.8, 22);
-    let space = Space::double(N, 1);
-    let operator = Dense::new(&space, &a);
-    let system = Uniform::new(&space, &operator);
+    uniform!(space, operator, system: Space::double(N, 1), &a);
     let b = Random(23).vector(N);
     // More directions than are used.
     let mut workspace = GcrWorkspace::new(&system, 20).unwrap();

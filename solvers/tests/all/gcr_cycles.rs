@@ -1,29 +1,21 @@
 //! GCR against the minima over Krylov spaces, and what its cycles do.
 
-use crate::common::{self, Broken, Dense, Random, Space, c, general, norm, residual, with_spectrum};
-use crate::cycles::{Answer, check_claims, solve, solve_double};
+use crate::common::{
+    self, Answer, Broken, Dense, Random, Space, c, check_claims, diagonal, dot, general, norm, normalised, plus,
+    product, residual, residuals, rotation, uniform, with_spectrum,
+};
+use crate::cycles::{WAYS, gcr_params, solve, solve_double};
 use num_complex::Complex64;
 use solvers::*;
 
 const N: usize = 96;
 
-const WAYS: [Orthogonalisation; 3] =
-    [Orthogonalisation::Classical, Orthogonalisation::ClassicalTwice, Orthogonalisation::Modified];
-
 /// The residuals relative to ‖b‖ of a method that minimises them over the Krylov space of `a` and starts anew after `m`
 /// steps: orthonormal bases of the spaces and of their images, nothing of which is shared with what is tested.
 fn minima(a: &[Complex64], b: &[Complex64], m: usize, steps: usize) -> Vec<f64> {
-    let n = b.len();
-    let apply =
-        |x: &[Complex64]| -> Vec<Complex64> { (0..n).map(|i| (0..n).map(|k| a[i * n + k] * x[k]).sum()).collect() };
     // What is left of v when it is made orthogonal to a basis, and normalised.
-    let orthonormal = |mut v: Vec<Complex64>, basis: &[Vec<Complex64>]| {
-        for q in basis.iter().chain(basis) {
-            let s: Complex64 = q.iter().zip(&v).map(|(q, v)| q.conj() * v).sum();
-            v.iter_mut().zip(q).for_each(|(v, q)| *v -= s * q);
-        }
-        let size = norm(&v);
-        v.iter().map(|v| v / size).collect::<Vec<_>>()
+    let orthonormal = |v: Vec<Complex64>, basis: &[Vec<Complex64>]| {
+        normalised(&basis.iter().chain(basis).fold(v, |v, q| plus(&v, -dot(q, &v), q)))
     };
     let mut r = b.to_vec();
     let mut all = vec![1.0];
@@ -31,10 +23,9 @@ fn minima(a: &[Complex64], b: &[Complex64], m: usize, steps: usize) -> Vec<f64> 
         let mut space = vec![orthonormal(r.clone(), &[])];
         let mut images: Vec<Vec<Complex64>> = Vec::new();
         for _ in 0..m.min(steps + 1 - all.len()) {
-            let image = apply(space.last().unwrap());
+            let image = product(a, space.last().unwrap());
             let q = orthonormal(image.clone(), &images);
-            let s: Complex64 = q.iter().zip(&r).map(|(q, r)| q.conj() * r).sum();
-            r.iter_mut().zip(&q).for_each(|(r, q)| *r -= s * q);
+            r = plus(&r, -dot(&q, &r), &q);
             images.push(q);
             space.push(orthonormal(image, &space));
             all.push(norm(&r) / norm(b));
@@ -46,19 +37,14 @@ fn minima(a: &[Complex64], b: &[Complex64], m: usize, steps: usize) -> Vec<f64> 
 #[test]
 fn residuals_are_the_minima_over_krylov_spaces() {
     // The last two stall: real and A† = −A, so that (b, A b) = 0, alone and with a part that does not stall.
-    let mut rotation = vec![Complex64::ZERO; N * N];
-    for i in (0..N).step_by(2) {
-        let angle = c(1.0 + (i % 16) as f64 / 8.0, 0.0);
-        (rotation[i * N + i + 1], rotation[(i + 1) * N + i]) = (angle, -angle);
-    }
-    let mut leaning = rotation.clone();
-    (0..N).for_each(|i| leaning[i * N + i] = c(1e-4, 0.0));
+    let turning = rotation(N, |i| 1.0 + (i % 16) as f64 / 8.0);
+    let leaning = plus(&turning, 1e-4, &diagonal(&[Complex64::ONE; N]));
     let spiral: Vec<_> = (0..N).map(|i| Complex64::from_polar(1.0 + (i % 7) as f64, i as f64 * 0.03)).collect();
     let real: Vec<_> = Random(3).vector(N).iter().map(|v| c(v.re, 0.0)).collect();
     let cases = [
         ("general", general(N, 0.9, 1), Random(2).vector(N)),
         ("spiral", with_spectrum(&spiral, 4), Random(5).vector(N)),
-        ("rotation", rotation, real.clone()),
+        ("rotation", turning, real.clone()),
         ("leaning", leaning, real),
     ];
     for (name, a, b) in &cases {
@@ -67,8 +53,7 @@ fn residuals_are_the_minima_over_krylov_spaces() {
                 continue; // one step does not get away from b
             }
             for orthogonalisation in WAYS {
-                let params =
-                    GcrParams { k_max, orthogonalisation, ..SolverParams { tol: 1e-9, ..Default::default() }.into() };
+                let params = GcrParams { orthogonalisation, ..gcr_params(k_max, 1e-9) };
                 let (x, info, _) = solve_double(a, b, &params);
                 check_claims(a, b, &x, &info, params.solver.tol);
                 let expected = minima(a, b, k_max, info.iterations);
@@ -102,25 +87,23 @@ impl Preconditioner<Space> for Fixed<'_> {
 #[test]
 fn a_fixed_preconditioner_gives_the_minima_of_the_preconditioned_matrix() {
     let k = general(N, 0.5, 7);
-    let mut rotation = vec![Complex64::ZERO; N * N];
-    for i in (0..N).step_by(2) {
-        (rotation[i * N + i + 1], rotation[(i + 1) * N + i]) = (Complex64::ONE, c(-1.0 - i as f64 / N as f64, 0.0));
-    }
-    let ones: Vec<_> = (0..N * N).map(|at| c(if at % (N + 1) == 0 { 1.0 } else { 0.0 }, 0.0)).collect();
+    let mut turning = rotation(N, |_| 1.0);
+    (0..N).step_by(2).for_each(|i| turning[(i + 1) * N + i] -= i as f64 / N as f64);
+    let ones = diagonal(&[Complex64::ONE; N]);
     let real: Vec<_> = Random(3).vector(N).iter().map(|v| c(v.re, 0.0)).collect();
     // In the second case the preconditioner makes K r orthogonal to r.
-    for (a, k, b) in [(general(N, 0.9, 6), k, Random(8).vector(N)), (ones, rotation, real)] {
-        let product: Vec<_> =
+    for (a, k, b) in [(general(N, 0.9, 6), k, Random(8).vector(N)), (ones, turning, real)] {
+        let both: Vec<_> =
             (0..N * N).map(|at| (0..N).map(|l| a[at / N * N + l] * k[l * N + at % N]).sum::<Complex64>()).collect();
         let space = Space::double(N, 1);
         let (operator, k) = (Dense::new(&space, &a), Fixed(Dense::new(&space, &k)));
         let system = Uniform::new(&space, &operator);
         for k_max in [4, 32] {
             let mut x = space.allocate().unwrap();
-            let params = GcrParams { k_max, ..SolverParams { tol: 1e-10, ..Default::default() }.into() };
+            let params = gcr_params(k_max, 1e-10);
             let info = solve(&system, &k, &b, &mut x, &params).unwrap();
             check_claims(&a, &b, &x, &info, params.solver.tol);
-            for (mine, best) in info.history[0].iter().zip(minima(&product, &b, k_max, info.iterations)) {
+            for (mine, best) in info.history[0].iter().zip(minima(&both, &b, k_max, info.iterations)) {
                 assert!((mine - best).abs() <= 1e-12 + 1e-6 * best, "{mine} {best}");
             }
             let work = Work { calls: info.iterations, applications: info.iterations, ..Work::default() };
@@ -139,11 +122,8 @@ fn restarts_follow_the_rule_of_delta() {
     let mut updates = Vec::new();
     for delta in [0.0, 1e-4, 0.01, 0.1, 0.5, 0.9] {
         for k_max in [1, 4, 32] {
-            let (_, info, course) = solve_double(
-                &a,
-                &b,
-                &GcrParams { k_max, ..SolverParams { tol, delta: Some(delta), ..Default::default() }.into() },
-            );
+            let solver = SolverParams { tol, delta: Some(delta), ..Default::default() };
+            let (_, info, course) = solve_double(&a, &b, &GcrParams { k_max, ..solver.into() });
             let (mut start, mut k) = (1.0, 0);
             for (kind, residual) in &course {
                 k += 1;
@@ -184,28 +164,19 @@ fn a_cycle_ends_where_little_is_left_of_an_image() {
     let b = Random(27).vector(N);
     // GCR as in textbooks, where directions are combined as their images are. The fraction of each image that is left,
     // and the residual of the solution after it.
-    let apply =
-        |x: &[Complex64]| -> Vec<Complex64> { (0..N).map(|i| (0..N).map(|k| a[i * N + k] * x[k]).sum()).collect() };
-    let dot = |x: &[Complex64], y: &[Complex64]| x.iter().zip(y).map(|(x, y)| x.conj() * y).sum::<Complex64>();
     let (mut r, mut x) = (b.clone(), vec![Complex64::ZERO; N]);
     let mut directions: Vec<(Vec<Complex64>, Vec<Complex64>)> = Vec::new();
     let mut table = Vec::new();
     for _ in 0..20 {
-        let (mut p, mut z) = (r.clone(), apply(&r));
+        let (mut p, mut z) = (r.clone(), product(&a, &r));
         let before = norm(&z);
         for (old_p, old_z) in &directions {
             let beta = dot(old_z, &z) / dot(old_z, old_z);
-            for i in 0..N {
-                p[i] -= beta * old_p[i];
-                z[i] -= beta * old_z[i];
-            }
+            (p, z) = (plus(&p, -beta, old_p), plus(&z, -beta, old_z));
         }
         let fraction = norm(&z) / before;
         let alpha = dot(&z, &r) / dot(&z, &z);
-        for i in 0..N {
-            x[i] += alpha * p[i];
-            r[i] -= alpha * z[i];
-        }
+        (x, r) = (plus(&x, alpha, &p), plus(&r, -alpha, &z));
         directions.push((p, z));
         table.push((fraction, residual(&a, &b, &x)));
     }
@@ -228,80 +199,19 @@ fn a_cycle_ends_where_little_is_left_of_an_image() {
     }
 }
 
-/// A space whose products of several vectors are wrong by some per cent, as if orthogonality were lost on the way.
-struct Careless(Space);
-
-impl VectorSpace for Careless {
-    type Vector = Vec<Complex64>;
-    type Error = Broken;
-    fn nrhs(&self) -> usize {
-        self.0.nrhs()
-    }
-    fn allocate(&self) -> Result<Vec<Complex64>, Broken> {
-        self.0.allocate()
-    }
-    fn zero(&self, x: &mut Vec<Complex64>) -> Result<(), Broken> {
-        self.0.zero(x)
-    }
-    fn copy(&self, from: &Vec<Complex64>, to: &mut Vec<Complex64>) -> Result<(), Broken> {
-        self.0.copy(from, to)
-    }
-    fn axpby(
-        &self,
-        a: &[Complex64],
-        x: &Vec<Complex64>,
-        b: &[Complex64],
-        y: &mut Vec<Complex64>,
-    ) -> Result<(), Broken> {
-        self.0.axpby(a, x, b, y)
-    }
-    fn norm2(&self, x: &Vec<Complex64>, out: &mut [f64]) -> Result<(), Broken> {
-        self.0.norm2(x, out)
-    }
-    fn dot(&self, x: &Vec<Complex64>, y: &Vec<Complex64>, out: &mut [Complex64]) -> Result<(), Broken> {
-        self.0.dot(x, y, out)
-    }
-    fn multi_dot(
-        &self,
-        xs: &[Vec<Complex64>],
-        y: &Vec<Complex64>,
-        dots: &mut [Complex64],
-        norm2: &mut [f64],
-    ) -> Result<(), Broken> {
-        self.0.multi_dot(xs, y, dots, norm2)?;
-        dots.iter_mut().enumerate().for_each(|(i, dot)| *dot *= c(0.95 + 0.02 * (i % 4) as f64, 0.01));
-        Ok(())
-    }
-}
-
-/// A matrix on that space.
-struct OnCareless<'a>(&'a Dense<'a>);
-
-impl LinearOperator<Careless> for OnCareless<'_> {
-    fn apply(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), Broken> {
-        self.0.apply(x, out)
-    }
-    fn apply_dagger(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), Broken> {
-        self.0.apply_dagger(x, out)
-    }
-    fn flops(&self) -> f64 {
-        self.0.flops()
-    }
-}
-
 #[test]
 fn lost_orthogonality_costs_iterations_and_no_truth() {
     let a = general(N, 0.9, 24);
     let b = Random(25).vector(2 * N);
-    let (space, careless) = (Space::double(N, 2), Careless(Space::double(N, 2)));
-    let operator = Dense::new(&space, &a);
+    uniform!(space, operator, exact: Space::double(N, 2), &a);
+    uniform!(wrong, same, careless: Space { careless: true, ..Space::double(N, 2) }, &a);
     // Ends in the middle of a cycle, where the recurrence has not yet been replaced by the truth.
     let params = GcrParams { k_max: 32, ..SolverParams { max_iterations: 30, ..Default::default() }.into() };
     let run = |answer: Answer, x: &[Complex64]| {
         let error = answer.unwrap_err();
         let info = error.info().unwrap();
-        for j in 0..2 {
-            let (claimed, truth) = (info.history[j][30], residual(&a, space.rhs(&b, j), space.rhs(x, j)));
+        for (j, truth) in residuals(&a, &b, x).into_iter().enumerate() {
+            let claimed = info.history[j][30];
             // Some hundred roundings of vectors that are no longer than b, times ‖A⁻¹‖ of about 10.
             assert!((claimed - truth).abs() < 1e-12, "{claimed:e} {truth:e}");
             assert!(info.history[j].is_sorted_by(|before, after| after <= before));
@@ -309,8 +219,8 @@ fn lost_orthogonality_costs_iterations_and_no_truth() {
         info.worst_residual()
     };
     let (mut x, mut y) = (space.allocate().unwrap(), space.allocate().unwrap());
-    let exact = run(solve(&Uniform::new(&space, &operator), &Identity, &b, &mut x, &params), &x);
-    let careless = run(solve(&Uniform::new(&careless, &OnCareless(&operator)), &Identity, &b, &mut y, &params), &y);
+    let exact = run(solve(&exact, &Identity, &b, &mut x, &params), &x);
+    let careless = run(solve(&careless, &Identity, &b, &mut y, &params), &y);
     println!("after 30 iterations {exact:.3e}, and {careless:.3e} without orthogonality");
     assert!(careless > 1.5 * exact && careless < 0.5);
 }

@@ -2,9 +2,10 @@
 //! in spite of trouble.
 
 use crate::common::{
-    Broken, Dense, Random, Rounding, Space, c, direct, distance, general, norm, residual, with_spectrum,
+    Answer, Broken, Dense, Random, Rounding, Space, c, direct, distance, general, hermitian, mixed, norm, plus,
+    product, residual, residuals, stop_at, uniform, with_spectrum,
 };
-use crate::cycles::{Answer, solve};
+use crate::cycles::{gcr_params, solve};
 use num_complex::Complex64;
 use solvers::*;
 use std::cell::Cell;
@@ -14,10 +15,8 @@ const N: usize = 48;
 
 /// Solves in double precision without a preconditioner.
 fn run(a: &[Complex64], b: &Vec<Complex64>, x: &mut Vec<Complex64>, params: &GcrParams) -> Answer {
-    let n = a.len().isqrt();
-    let space = Space::double(n, b.len() / n);
-    let operator = Dense::new(&space, a);
-    solve(&Uniform::new(&space, &operator), &Identity, b, x, params)
+    uniform!(space, operator, system: Space::double(a.len().isqrt(), b.len() / a.len().isqrt()), a);
+    solve(&system, &Identity, b, x, params)
 }
 
 /// A preconditioner given by a function of call, residual and answer.
@@ -37,11 +36,17 @@ impl<F: Fn(usize, &[Complex64], &mut [Complex64])> Preconditioner<Space> for Cus
     }
 }
 
+/// A preconditioner that multiplies by a number, which depends on the call.
+fn scaled<C: Into<Complex64>>(factor: impl Fn(usize) -> C) -> impl Preconditioner<Space> {
+    Custom::new(move |call, r: &[Complex64], z: &mut [Complex64]| {
+        let factor = factor(call).into();
+        z.iter_mut().zip(r).for_each(|(z, r)| *z = factor * r);
+    })
+}
+
 fn check_report(error: &SolveError<Broken>, a: &[Complex64], b: &[Complex64], x: &[Complex64]) {
     let info = error.info().unwrap();
-    let n = a.len().isqrt();
-    for (j, (b, x)) in b.chunks(n).zip(x.chunks(n)).enumerate() {
-        let truth = residual(a, b, x);
+    for (j, truth) in residuals(a, b, x).into_iter().enumerate() {
         assert!((truth - info.true_residual[j]).abs() <= 1e-12 * truth.max(1.0), "{error} {truth:e} {info:?}");
     }
     assert!(!info.converged);
@@ -68,12 +73,10 @@ fn singular_matrices_never_count_as_solved() {
         }
     }
     // In its image a singular matrix can be solved.
-    let a = with_spectrum(&(0..N).map(|i| c(i as f64 / N as f64, 0.0)).collect::<Vec<_>>(), 3);
-    let y = Random(4).vector(N);
-    let b: Vec<_> = (0..N).map(|i| (0..N).map(|k| a[i * N + k] * y[k]).sum()).collect();
+    let a = hermitian(N, |i| i as f64 / N as f64, 3);
+    let b = product(&a, &Random(4).vector(N));
     let mut x = zeros();
-    let info = run(&a, &b, &mut x, &GcrParams { k_max: N, ..SolverParams { tol: 1e-9, ..Default::default() }.into() })
-        .unwrap();
+    let info = run(&a, &b, &mut x, &gcr_params(N, 1e-9)).unwrap();
     assert!(info.converged && residual(&a, &b, &x) <= 1.01e-9);
 
     // The zero matrix, and one that b is not seen by.
@@ -121,18 +124,14 @@ fn an_exhausted_space_leads_to_a_restart_and_not_to_an_error() {
     // enough for no more than a part of the tolerance.
     let values: Vec<_> = (0..N).map(|i| if i % 2 == 0 { c(1.0, 0.0) } else { c(0.0, 3.0) }).collect();
     let a = with_spectrum(&values, 9);
-    let space = Space::double(N, 1);
-    let operator = Dense::new(&space, &a);
     for precision in [Rounding::Double, Rounding::Single, Rounding::Half] {
-        let small = Space::new(N, 1, precision);
-        let sloppy = Dense::new(&small, &a);
+        mixed!(space, operator, small, sloppy, system: N, 1, precision, &a);
         for delta in [0.0, 0.1] {
             for k_max in [2, 8, 32] {
                 let b = Random(10).vector(N);
                 let mut x = space.allocate().unwrap();
-                let params =
-                    GcrParams { k_max, ..SolverParams { delta: Some(delta), tol: 1e-13, ..Default::default() }.into() };
-                let info = solve(&Mixed::new(&space, &operator, &small, &sloppy), &Identity, &b, &mut x, &params);
+                let solver = SolverParams { delta: Some(delta), tol: 1e-13, ..Default::default() };
+                let info = solve(&system, &Identity, &b, &mut x, &GcrParams { k_max, ..solver.into() });
                 let info = info.unwrap_or_else(|error| panic!("{precision:?} {delta} {k_max}: {error}"));
                 println!("{precision:?} {delta} {k_max}: {} {}", info.iterations, info.reliable_updates);
                 assert!(residual(&a, &b, &x) <= 1.01e-13);
@@ -145,17 +144,15 @@ fn an_exhausted_space_leads_to_a_restart_and_not_to_an_error() {
 fn a_cycle_that_was_wrong_is_undone_and_followed_by_shorter_ones() {
     // The sloppy operator is wrong by a third: long cycles minimise something else.
     let a = general(N, 0.5, 11);
-    let wrong: Vec<_> = a.iter().zip(Random(12).vector(N * N)).map(|(a, e)| a + 0.1 * e).collect();
+    let wrong = plus(&a, 0.1, &Random(12).vector(N * N));
     let space = Space::double(N, 1);
     let operator = Dense::new(&space, &a);
     let sloppy = Dense::new(&space, &wrong);
     let system = Mixed::new(&space, &operator, &space, &sloppy);
     let b = Random(13).vector(N);
     let mut x = space.allocate().unwrap();
-    let params = GcrParams {
-        k_max: 32,
-        ..SolverParams { delta: Some(0.0), tol: 1e-6, max_iterations: 3000, ..Default::default() }.into()
-    };
+    let solver = SolverParams { delta: Some(0.0), tol: 1e-6, max_iterations: 3000, ..Default::default() };
+    let params = GcrParams { k_max: 32, ..solver.into() };
     let mut worst = 0.0f64;
     let mut lengths = vec![0];
     let mut watch = |event: &Iteration<'_>| {
@@ -198,12 +195,9 @@ fn each_right_hand_side_has_cycles_of_its_own_length() {
     b[half..N + half].fill(Complex64::ZERO);
     let mut x = space.allocate().unwrap();
     // Waiting for seven iterations is no stagnation.
-    let (delta, stagnation_window) = (Some(1e-3), 6);
-    let params = GcrParams {
-        k_max: 10,
-        ..SolverParams { delta, max_iterations: 20, stagnation_window: Some(stagnation_window), ..Default::default() }
-            .into()
-    };
+    let (delta, stagnation_window) = (Some(1e-3), Some(6));
+    let solver = SolverParams { delta, max_iterations: 20, stagnation_window, ..Default::default() };
+    let params = GcrParams { k_max: 10, ..solver.into() };
     let system = Mixed::new(&space, &operator, &space, &sloppy);
     let error = solve(&system, &Identity, &b, &mut x, &params).unwrap_err();
     let info = error.info().unwrap();
@@ -235,25 +229,19 @@ fn slow_but_honest_convergence_is_no_stagnation() {
     let b = Random(15).vector(N);
     for k_max in [1, 2] {
         let mut x = vec![Complex64::ZERO; N];
-        let params = GcrParams { k_max, ..SolverParams { tol: 1e-4, ..Default::default() }.into() };
-        let info = run(&a, &b, &mut x, &params).unwrap();
+        let info = run(&a, &b, &mut x, &gcr_params(k_max, 1e-4)).unwrap();
         println!("{k_max}: {} iterations", info.iterations);
         assert!(info.iterations > [5000, 60][k_max - 1] && residual(&a, &b, &x) <= 1.01e-4);
     }
     // Breakdowns that are over do not count any more, and neither do those of an earlier solve in the same memory.
-    let space = Space::double(N, 1);
-    let operator = Dense::new(&space, &a);
-    let system = Uniform::new(&space, &operator);
+    uniform!(space, operator, system: Space::double(N, 1), &a);
     let mut workspace = GcrWorkspace::new(&system, 1).unwrap();
     let params = GcrParams { k_max: 1, ..SolverParams { tol: 1e-3, max_breakdowns: 2, ..Default::default() }.into() };
     let mut x = space.allocate().unwrap();
-    let zero = Custom::new(|_, _: &[Complex64], z: &mut [Complex64]| z.fill(Complex64::ZERO));
+    let zero = scaled(|_| Complex64::ZERO);
     let error = gcr(&system, &zero, &b, &mut x, &params, &mut workspace, &mut ()).unwrap_err();
     assert!(matches!(error, SolveError::Breakdown { iteration: 2, .. }), "{error}");
-    let hiccups = Custom::new(|call, r: &[Complex64], z: &mut [Complex64]| {
-        let factor = if [1, 20, 521, 523].contains(&call) { 0.0 } else { 1.0 };
-        z.iter_mut().zip(r).for_each(|(z, r)| *z = factor * r);
-    });
+    let hiccups = scaled(|call| if [1, 20, 521, 523].contains(&call) { 0.0 } else { 1.0 });
     let info = gcr(&system, &hiccups, &b, &mut x, &params, &mut workspace, &mut ()).unwrap();
     assert!(info.iterations > 1000 && info.iterations_per_rhs[0] == info.iterations - 4);
     // With a short window it is given up, and what was reached is kept.
@@ -288,9 +276,7 @@ fn nan_is_reported_with_its_right_hand_side() {
     }
     assert!(passed > 5);
     // From a preconditioner, of infinite size, and in b.
-    let space = Space::double(N, 3);
-    let operator = Dense::new(&space, &a);
-    let system = Uniform::new(&space, &operator);
+    uniform!(space, operator, system: Space::double(N, 3), &a);
     for poison in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e200] {
         let k = Custom::new(|call, r: &[Complex64], z: &mut [Complex64]| {
             z.copy_from_slice(r);
@@ -314,30 +300,19 @@ fn nan_is_reported_with_its_right_hand_side() {
 fn preconditioners_may_be_useless_erratic_or_of_any_scale() {
     let a = general(N, 0.8, 18);
     let b = Random(19).vector(N);
-    let space = Space::double(N, 1);
-    let operator = Dense::new(&space, &a);
-    let system = Uniform::new(&space, &operator);
+    uniform!(space, operator, system: Space::double(N, 1), &a);
     let params = GcrParams { k_max: 8, ..Default::default() };
     let mut x = space.allocate().unwrap();
-    let zero = Custom::new(|_, _: &[Complex64], z: &mut [Complex64]| z.fill(Complex64::ZERO));
+    let zero = scaled(|_| Complex64::ZERO);
     let error = solve(&system, &zero, &b, &mut x, &params).unwrap_err();
     assert!(matches!(error, SolveError::Breakdown { what: BreakdownKind::Gamma, .. }), "{error}");
     assert_eq!(error.info().unwrap().preconditioner.calls, params.solver.max_breakdowns);
     assert_eq!(norm(&x), 0.0);
 
     // From the twelfth call on: the fourth of the second cycle gives that one's progress, and then come seven in vain.
-    let late = Custom::new(|call, r: &[Complex64], z: &mut [Complex64]| {
-        let factor = if call < 12 { 1.0 } else { 0.0 };
-        z.iter_mut().zip(r).for_each(|(z, r)| *z = factor * r);
-    });
-    let error = solve(
-        &system,
-        &late,
-        &b,
-        &mut x,
-        &GcrParams { solver: SolverParams { max_breakdowns: 7, ..params.solver }, ..params },
-    )
-    .unwrap_err();
+    let late = scaled(|call| if call < 12 { 1.0 } else { 0.0 });
+    let patient = GcrParams { solver: SolverParams { max_breakdowns: 7, ..params.solver }, ..params };
+    let error = solve(&system, &late, &b, &mut x, &patient).unwrap_err();
     assert!(matches!(error, SolveError::Breakdown { what: BreakdownKind::Gamma, iteration: 19, .. }), "{error}");
     check_report(&error, &a, &b, &x);
     assert_eq!(error.info().unwrap().iterations_per_rhs, [11]);
@@ -346,10 +321,7 @@ fn preconditioners_may_be_useless_erratic_or_of_any_scale() {
     let plain = run(&a, &b, &mut x, &params).unwrap();
     let solution = x.clone();
     // Another scale in each call, down to a hundred orders of magnitude: the same course.
-    let scaled = Custom::new(|call, r: &[Complex64], z: &mut [Complex64]| {
-        let scale = Complex64::from_polar(2f64.powi([7, 90, -200][call % 3]), call as f64);
-        z.iter_mut().zip(r).for_each(|(z, r)| *z = scale * r);
-    });
+    let scaled = scaled(|call| Complex64::from_polar(2f64.powi([7, 90, -200][call % 3]), call as f64));
     let mut x = space.allocate().unwrap();
     let info = solve(&system, &scaled as &dyn Preconditioner<Space>, &b, &mut x, &params).unwrap();
     assert_eq!(info.iterations, plain.iterations);
@@ -357,7 +329,7 @@ fn preconditioners_may_be_useless_erratic_or_of_any_scale() {
     // Noise of half the size of r, another each time.
     let noisy = Custom::new(|call, r: &[Complex64], z: &mut [Complex64]| {
         let size = 0.5 * norm(r) / (N as f64).sqrt();
-        z.iter_mut().zip(r).zip(Random(call as u64).vector(N)).for_each(|((z, r), e)| *z = r + size * e);
+        z.copy_from_slice(&plus(r, size, &Random(call as u64).vector(N)));
     });
     let mut x = space.allocate().unwrap();
     let info = solve(&system, &noisy, &b, &mut x, &params).unwrap();
@@ -368,9 +340,7 @@ fn preconditioners_may_be_useless_erratic_or_of_any_scale() {
 #[test]
 fn observers_see_every_iterate_and_what_was_done_until_they_stop_is_kept() {
     let a = general(N, 0.8, 20);
-    let space = Space::double(N, 2);
-    let operator = Dense::new(&space, &a);
-    let system = Uniform::new(&space, &operator);
+    uniform!(space, operator, system: Space::double(N, 2), &a);
     let b = Random(21).vector(2 * N);
     let params = GcrParams { k_max: 6, ..Default::default() };
     let mut workspace = GcrWorkspace::new(&system, 6).unwrap();
@@ -386,10 +356,7 @@ fn observers_see_every_iterate_and_what_was_done_until_they_stop_is_kept() {
     // In the middle of a cycle, at a restart, in the first iteration.
     for at in [1, 2, 5, 6, 7, 15, 18] {
         let mut x = space.allocate().unwrap();
-        let mut stop = |event: &Iteration<'_>| {
-            if event.iteration == at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        let error = gcr(&system, &Identity, &b, &mut x, &params, &mut workspace, &mut stop).unwrap_err();
+        let error = gcr(&system, &Identity, &b, &mut x, &params, &mut workspace, &mut stop_at(at)).unwrap_err();
         assert!(matches!(error, SolveError::Cancelled { iteration, .. } if iteration == at), "{error}");
         check_report(&error, &a, &b, &x);
         let info = error.info().unwrap();
@@ -418,8 +385,7 @@ fn limits_and_parameters() {
     for tol in [0.0, 1e-18] {
         for k_max in [1, 16] {
             x.fill(Complex64::ZERO);
-            let error = run(&a, &b, &mut x, &GcrParams { k_max, ..SolverParams { tol, ..Default::default() }.into() })
-                .unwrap_err();
+            let error = run(&a, &b, &mut x, &gcr_params(k_max, tol)).unwrap_err();
             assert!(matches!(error, SolveError::Stagnation { .. }), "{error}");
             assert!(error.info().unwrap().worst_residual() < 1e-14, "{error}");
         }

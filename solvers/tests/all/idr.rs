@@ -1,41 +1,25 @@
 //! IDR(s): residuals against their definition, and breakdowns.
 
 use crate::common::{
-    Broken, Dense, Random, Rounding, Space, c, direct, distance, general, norm, residual, with_spectrum,
+    Answer, Dense, Random, Rounding, Space, adjoint, c, direct, distance, dot, general, hermitian, norm, plus, product,
+    residual, rotation, shadow, uniform, with_spectrum,
 };
+use crate::methods::SolveMethod::Idr;
+use crate::methods::solve;
 use num_complex::Complex64;
 use solvers::*;
 
 const N: usize = 40;
 
-fn shadow(n: usize, s: usize) -> Vec<Vec<Complex64>> {
-    (0..s).map(|i| Random(90 + i as u64).vector(n)).collect()
-}
-
-fn run(
-    a: &[Complex64],
-    b: &Vec<Complex64>,
-    x: &mut Vec<Complex64>,
-    shadow: Vec<Vec<Complex64>>,
-) -> Result<Info, SolveError<Broken>> {
-    let space = Space::double(N, b.len() / N);
-    let operator = Dense::new(&space, a);
-    let system = Uniform::new(&space, &operator);
+fn run(a: &[Complex64], b: &Vec<Complex64>, x: &mut Vec<Complex64>, shadow: Vec<Vec<Complex64>>) -> Answer {
+    uniform!(space, operator, system: Space::double(N, b.len() / N), a);
     let params = SolverParams { max_iterations: 500, ..Default::default() };
     idr(&system, b, x, &params, &mut IdrWorkspace::new(&system, shadow)?, &mut ())
 }
 
-fn dot(x: &[Complex64], y: &[Complex64]) -> Complex64 {
-    x.iter().zip(y).map(|(x, y)| x.conj() * y).sum()
-}
-
-fn times(a: &[Complex64], x: &[Complex64]) -> Vec<Complex64> {
-    a.chunks(x.len()).map(|row| row.iter().zip(x).map(|(a, x)| a * x).sum()).collect()
-}
-
 /// (1 − ω A) x.
 fn step(a: &[Complex64], omega: Complex64, x: &[Complex64]) -> Vec<Complex64> {
-    times(a, x).iter().zip(x).map(|(ax, x)| x - omega * ax).collect()
+    plus(x, -omega, &product(a, x))
 }
 
 /// Sleijpen, Sonneveld and van Gijzen 2010: the residual after j iterations is Π_{i≤j} (1 − ω_i A) z with the one z of r₀ + A K_{js}(A, r₀)
@@ -45,28 +29,27 @@ fn step(a: &[Complex64], omega: Complex64, x: &[Complex64]) -> Vec<Complex64> {
 fn residuals_are_those_of_the_definition() {
     for (s, seed) in [(1, 3), (2, 4), (3, 5), (4, 6)] {
         let (a, b) = (general(N, 0.8, seed), Random(seed + 10).vector(N));
-        let adjoint: Vec<_> = (0..N * N).map(|at| a[at % N * N + at / N].conj()).collect();
-        let p = shadow(N, s);
+        let adjoint = adjoint(&a);
+        let p = shadow(N, s, 1);
         let mut x = vec![Complex64::ZERO; N];
         let info = run(&a, &b, &mut x, p.clone()).unwrap();
         let mut omegas: Vec<Complex64> = Vec::new();
         for j in 1..=3 {
             // z = b − Σ y_l k_l with the Krylov vectors k_l = A^{l+1} b, and (q, z) = 0.
-            let mut krylov = vec![times(&a, &b)];
+            let mut krylov = vec![product(&a, &b)];
             let mut left = p.clone();
             while krylov.len() < j * s {
-                krylov.push(times(&a, krylov.last().unwrap()));
+                krylov.push(product(&a, krylov.last().unwrap()));
             }
             while left.len() < j * s {
-                left.push(times(&adjoint, &left[left.len() - s]));
+                left.push(product(&adjoint, &left[left.len() - s]));
             }
             let matrix: Vec<_> = left.iter().flat_map(|q| krylov.iter().map(|k| dot(q, k))).collect();
             let rhs: Vec<_> = left.iter().map(|q| dot(q, &b)).collect();
             let y = direct(&matrix, &rhs);
-            let mut r = b.clone();
-            krylov.iter().zip(y).for_each(|(k, y)| r.iter_mut().zip(k).for_each(|(r, k)| *r -= y * k));
+            let mut r = krylov.iter().zip(y).fold(b.clone(), |r, (k, y)| plus(&r, -y, k));
             omegas.iter().for_each(|omega| r = step(&a, *omega, &r));
-            let t = times(&a, &r);
+            let t = product(&a, &r);
             let cosine = dot(&t, &r).norm() / (norm(&t) * norm(&r));
             omegas.push(dot(&t, &r) / norm(&t).powi(2) * (0.7 / cosine).max(1.0));
             let expected = norm(&step(&a, omegas[j - 1], &r)) / norm(&b);
@@ -85,9 +68,7 @@ fn more_shadow_vectors_save_applications() {
         (0..n).map(|i| 1.0 + 0.97 * Complex64::cis(0.1 + std::f64::consts::TAU * i as f64 / n as f64)).collect();
     let a = with_spectrum(&values, 7);
     let b = Random(8).vector(n);
-    let space = Space::double(n, 1);
-    let operator = Dense::new(&space, &a);
-    let system = Uniform::new(&space, &operator);
+    uniform!(space, operator, system: Space::double(n, 1), &a);
     let applications = |solve: &dyn Fn(&mut Vec<Complex64>) -> Info| {
         let mut x = space.allocate().unwrap();
         let info = solve(&mut x);
@@ -100,7 +81,7 @@ fn more_shadow_vectors_save_applications() {
     });
     let idr = [1, 2, 4, 8].map(|s| {
         applications(&|x| {
-            idr(&system, &b, x, &params, &mut IdrWorkspace::new(&system, shadow(n, s)).unwrap(), &mut ()).unwrap()
+            idr(&system, &b, x, &params, &mut IdrWorkspace::new(&system, shadow(n, s, 1)).unwrap(), &mut ()).unwrap()
         })
     });
     println!("BiCGstab {bicgstab}, IDR(1, 2, 4, 8) {idr:?}");
@@ -110,14 +91,10 @@ fn more_shadow_vectors_save_applications() {
 /// A† = −A with A² = −1: BiCGstab finds neither α nor ω for real vectors. Two directions of IDR(2) are the Krylov space.
 #[test]
 fn a_rotation_is_solved() {
-    let mut a = vec![Complex64::ZERO; N * N];
-    for i in (0..N).step_by(2) {
-        a[i * N + i + 1] = c(1.0, 0.0);
-        a[(i + 1) * N + i] = c(-1.0, 0.0);
-    }
+    let a = rotation(N, |_| 1.0);
     let b: Vec<_> = (0..N).map(|i| c(1.0 + (i % 5) as f64, 0.0)).collect();
     let mut x = vec![Complex64::ZERO; N];
-    let info = run(&a, &b, &mut x, shadow(N, 2)).unwrap();
+    let info = run(&a, &b, &mut x, shadow(N, 2, 1)).unwrap();
     assert!(info.iterations <= 2 && residual(&a, &b, &x) <= 1e-10, "{info:?}");
 }
 
@@ -125,7 +102,7 @@ fn a_rotation_is_solved() {
 #[test]
 fn breakdowns_are_recovered_from() {
     let (a, b) = (general(N, 0.3, 4), Random(5).vector(N));
-    let mut p = shadow(N, 3);
+    let mut p = shadow(N, 3, 1);
     p[1].fill(Complex64::ZERO);
     let mut x = vec![Complex64::ZERO; N];
     let info = run(&a, &b, &mut x, p).unwrap();
@@ -137,15 +114,14 @@ fn what_has_no_solution_ends_in_an_error() {
     // Nothing but breakdowns.
     let (zero, b) = (vec![Complex64::ZERO; N * N], Random(3).vector(N));
     let mut x = vec![Complex64::ZERO; N];
-    let error = run(&zero, &b, &mut x, shadow(N, 4)).unwrap_err();
+    let error = run(&zero, &b, &mut x, shadow(N, 4, 1)).unwrap_err();
     assert!(matches!(error, SolveError::Breakdown { what: BreakdownKind::Mu, rhs: 0, .. }), "{error}");
     assert!(error.to_string().ends_with("orthogonal to its shadow vector (μ = 0)"), "{error}");
     // A part of b outside the image of A.
     for seed in 0..10 {
-        let values: Vec<_> = (0..N).map(|i| c(i as f64, 0.0)).collect();
-        let (a, b) = (with_spectrum(&values, seed), Random(seed + 50).vector(N));
+        let (a, b) = (hermitian(N, |i| i as f64, seed), Random(seed + 50).vector(N));
         x.fill(Complex64::ZERO);
-        let error = run(&a, &b, &mut x, shadow(N, 4)).unwrap_err();
+        let error = run(&a, &b, &mut x, shadow(N, 4, 1)).unwrap_err();
         let (info, truth) = (error.info().unwrap(), residual(&a, &b, &x));
         assert!(!info.converged && truth > 1e-3 && truth <= 1.001, "{error}");
         assert!((truth - info.true_residual[0]).abs() <= 1e-6 * truth, "{error} {truth:e} {info:?}");
@@ -164,11 +140,8 @@ fn a_nan_is_reported_with_its_right_hand_side() {
             let (operator, mut sloppy) = (Dense::new(&space, &a), Dense::new(&small, &a));
             sloppy.nan = Some((1, from));
             let system = Mixed::new(&space, &operator, &small, &sloppy);
-            let shadow = shadow(N, 4).iter().map(|p| p.repeat(3)).collect();
             let mut x = space.allocate().unwrap();
-            let params = SolverParams::default();
-            let mut workspace = IdrWorkspace::new(&system, shadow).unwrap();
-            let error = idr(&system, &b, &mut x, &params, &mut workspace, &mut ()).unwrap_err();
+            let error = solve(Idr, &system, &b, &mut x, &SolverParams::default(), &mut ()).unwrap_err();
             assert!(matches!(error, SolveError::NotANumber { rhs: 1, .. }), "{precision:?} {from}: {error}");
             assert!(x.iter().all(|v| v.is_finite()));
             for j in [0, 2] {

@@ -1,7 +1,8 @@
 //! Inverters of inverters: deflation, preconditioning and precisions put together.
 
 use crate::common::{
-    Broken, Dense, Random, Rounding, Space, c, direct, distance, general, norm, positive, residual, with_spectrum,
+    Broken, Dense, Random, Rounding, Space, direct, distance, general, hermitian, normalised, plus, positive, residual,
+    residuals, shadow, shifted, solved, uniform,
 };
 use num_complex::Complex64;
 use solvers::inverter::*;
@@ -25,15 +26,8 @@ fn light(low: usize) -> Vec<f64> {
 
 /// The eigenvector of a matrix next to a number, by inverse iteration.
 fn eigenvector(a: &[Complex64], value: f64, seed: u64) -> Vec<Complex64> {
-    let mut shifted = a.to_vec();
-    (0..N).for_each(|i| shifted[i * N + i] -= value * (1.0 + 1e-7));
-    let mut v = Random(seed).vector(N);
-    for _ in 0..4 {
-        v = direct(&shifted, &v);
-        let size = norm(&v);
-        v.iter_mut().for_each(|v| *v /= size);
-    }
-    v
+    let next = shifted(a, -value * (1.0 + 1e-7));
+    (0..4).fold(Random(seed).vector(N), |v, _| normalised(&direct(&next, &v)))
 }
 
 /// Iterations after which the residual of CG has fallen to `tol` by the bound of Chebyshev polynomials, ‖r_k‖ ≤ 2 √κ ρ^k ‖r₀‖ with
@@ -46,7 +40,7 @@ fn bound(kappa: f64, tol: f64) -> usize {
 /// A matrix with light eigenvalues, these, and their eigenvectors.
 fn with_light(low: usize) -> (Vec<Complex64>, Vec<f64>, Vec<Vec<Complex64>>) {
     let values = light(low);
-    let a = with_spectrum(&values.iter().map(|v| c(*v, 0.0)).collect::<Vec<_>>(), 5);
+    let a = hermitian(N, |i| values[i], 5);
     let vectors = (0..low).map(|i| eigenvector(&a, values[i], 40 + i as u64)).collect();
     (a, values[..low].to_vec(), vectors)
 }
@@ -56,17 +50,13 @@ fn deflated_cg_converges_as_the_other_eigenvalues_predict() {
     let low = 6;
     let (a, values, vectors) = with_light(low);
     for nrhs in [1, 3] {
-        let space = Space::double(N, nrhs);
-        let operator = Dense::new(&space, &a);
-        let system = Uniform::new(&space, &operator);
+        uniform!(space, operator, system: Space::double(N, nrhs), &a);
         let b = Random(6).vector(N * nrhs);
         let blocks: Vec<_> = vectors.chunks(nrhs).map(<[_]>::concat).collect();
         let solve = |inverter: &mut dyn Inverter<_>| {
             let mut x = space.allocate().unwrap();
             let info: Info = inverter.invert(&system, &b, &mut x, &params(TOL), &mut ()).unwrap();
-            for j in 0..nrhs {
-                assert!(residual(&a, space.rhs(&b, j), space.rhs(&x, j)) <= 1.001 * TOL);
-            }
+            assert!(solved(&a, &b, &x, 1.001 * TOL));
             info
         };
         let plain = solve(&mut cg());
@@ -78,8 +68,7 @@ fn deflated_cg_converges_as_the_other_eigenvalues_predict() {
         // The matrix that has 1 in the place of each light eigenvalue takes as many.
         let mut heavy = light(low);
         heavy[..low].fill(1.0);
-        let heavy = with_spectrum(&heavy.iter().map(|v| c(*v, 0.0)).collect::<Vec<_>>(), 5);
-        let operator = Dense::new(&space, &heavy);
+        let operator = Dense::new(&space, &hermitian(N, |i| heavy[i], 5));
         let mut x = space.allocate().unwrap();
         let easy = cg().invert(&Uniform::new(&space, &operator), &b, &mut x, &params(TOL), &mut ()).unwrap();
         assert!(info.iterations.abs_diff(easy.iterations) <= 2, "{} {}", info.iterations, easy.iterations);
@@ -89,18 +78,14 @@ fn deflated_cg_converges_as_the_other_eigenvalues_predict() {
 #[test]
 fn wrong_vectors_give_the_right_solution() {
     let (a, values, _) = with_light(6);
-    let space = Space::double(N, 2);
-    let operator = Dense::new(&space, &a);
-    let system = Uniform::new(&space, &operator);
+    uniform!(space, operator, system: Space::double(N, 2), &a);
     let b = Random(7).vector(2 * N);
     let wrong = |i: u64| Random(80 + i).vector(2 * N);
     let mut x = space.allocate().unwrap();
     let mut inverter = deflated((0..3).map(wrong).collect(), values.clone(), cg());
     let info = inverter.invert(&system, &b, &mut x, &params(1e-9), &mut ()).unwrap();
     assert!(info.converged);
-    for j in 0..2 {
-        assert!(residual(&a, space.rhs(&b, j), space.rhs(&x, j)) <= 1.001e-9);
-    }
+    assert!(solved(&a, &b, &x, 1.001e-9));
     // What cannot be eigenvalues, or not of these vectors.
     for values in [vec![1.0; 5], vec![1.0, 2.0, 0.0, 4.0, 5.0, 6.0], vec![f64::NAN; 6]] {
         let mut inverter = deflated((0..3).map(wrong).collect(), values, cg());
@@ -113,11 +98,9 @@ fn wrong_vectors_give_the_right_solution() {
 fn defect_correction_deflates_anew_with_rough_vectors() {
     let (a, values, mut vectors) = with_light(6);
     for (i, v) in vectors.iter_mut().enumerate() {
-        v.iter_mut().zip(Random(60 + i as u64).vector(N)).for_each(|(v, e)| *v += 1e-9 * e);
+        *v = plus(v, 1e-9, &Random(60 + i as u64).vector(N));
     }
-    let space = Space::double(N, 1);
-    let operator = Dense::new(&space, &a);
-    let system = Uniform::new(&space, &operator);
+    uniform!(space, operator, system: Space::double(N, 1), &a);
     let b = Random(8).vector(N);
     let solve = |inverter: &mut dyn Inverter<_>| {
         let mut x = space.allocate().unwrap();
@@ -141,10 +124,9 @@ fn double_precision_is_reached_with_single_inside() {
     let b = Random(10).vector(2 * N);
     let check = |x: &Vec<Complex64>, info: &Info| {
         assert!(info.converged);
-        for j in 0..2 {
-            let solution = direct(&a, space.rhs(&b, j));
-            assert!(residual(&a, space.rhs(&b, j), space.rhs(x, j)) <= 1.01e-12);
-            assert!(distance(space.rhs(x, j), &solution) <= 300.0 * 1.01e-12);
+        assert!(solved(&a, &b, x, 1.01e-12));
+        for (b, x) in b.chunks(N).zip(x.chunks(N)) {
+            assert!(distance(x, &direct(&a, b)) <= 300.0 * 1.01e-12);
         }
         // The work was done in single.
         assert!(info.sloppy_applications > 4 * info.precise_applications, "{info:?}");
@@ -166,11 +148,9 @@ fn double_precision_is_reached_with_single_inside() {
 fn inverters_are_the_functions_of_their_names_and_keep_their_memory() {
     let (n, a) = (N, general(N, 0.6, 11));
     let hermitian = positive(N, 100.0, 12);
-    let shadow = |space: &Space| Ok((0..4).map(|i| Random(90 + i).vector(N).repeat(space.nrhs)).collect());
+    let shadow = |space: &Space| Ok(shadow(N, 4, space.nrhs));
     for matrix in [&hermitian, &a] {
-        let space = Space::double(n, 2);
-        let operator = Dense::new(&space, matrix);
-        let system = Uniform::new(&space, &operator);
+        uniform!(space, operator, system: Space::double(n, 2), matrix);
         let b = Random(13).vector(2 * n);
         let p = params(TOL);
         let (mut x, mut y) = (space.allocate().unwrap(), space.allocate().unwrap());
@@ -229,9 +209,7 @@ fn a_preconditioner_takes_away_what_it_knows() {
     let easy = positive(N, 10.0, 14);
     let d: Vec<f64> = (0..N).map(|i| 10f64.powf(4.0 * (i % 17) as f64 / 16.0 - 2.0)).collect();
     let a: Vec<_> = easy.iter().enumerate().map(|(at, v)| d[at / N] * v * d[at % N]).collect();
-    let space = Space::double(N, 2);
-    let operator = Dense::new(&space, &a);
-    let system = Uniform::new(&space, &operator);
+    uniform!(space, operator, system: Space::double(N, 2), &a);
     let b = Random(15).vector(2 * N);
     let inverse = || DiagonalScaling(d.iter().map(|d| 1.0 / d).collect());
     let mut events = Vec::new();
@@ -242,8 +220,7 @@ fn a_preconditioner_takes_away_what_it_knows() {
     let mut x = Random(16).vector(2 * N);
     let mut inverter = preconditioned(inverse(), cg());
     let info = inverter.invert(&system, &b, &mut x, &params(TOL), &mut watch).unwrap();
-    for j in 0..2 {
-        let truth = residual(&a, space.rhs(&b, j), space.rhs(&x, j));
+    for (j, truth) in residuals(&a, &b, &x).into_iter().enumerate() {
         assert!(truth <= 1.001 * TOL && (truth - info.true_residual[j]).abs() <= 1e-12);
     }
     // One solve, and perhaps a short second one.
@@ -276,9 +253,7 @@ fn an_inverter_preconditions_gcr() {
     let rough = SolverParams { tol: 0.1, max_iterations: 4, ..Default::default() };
     let mut inverter = gcr(16, as_preconditioner(&inside, rough, bicgstab()));
     let info = inverter.invert(&system, &b, &mut x, &params(TOL), &mut ()).unwrap();
-    for j in 0..2 {
-        assert!(residual(&a, space.rhs(&b, j), space.rhs(&x, j)) <= 1.001 * TOL);
-    }
+    assert!(solved(&a, &b, &x, 1.001 * TOL));
     let work = info.preconditioner;
     assert_eq!(work.applications, inside.applications.get());
     assert!(work.calls == info.iterations && work.iterations > 2 * work.calls && work.iterations <= 4 * work.calls);

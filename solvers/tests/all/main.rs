@@ -5,6 +5,7 @@ mod aggregates;
 mod common;
 mod cycles;
 mod domains;
+mod methods;
 
 mod block_cg;
 mod compaction;

@@ -1,9 +1,11 @@
 //! Levels of multigrid: transfers, coarse operators, cycles, and the setup of near-null vectors.
 
-use crate::aggregates::{AggregateVectors, BlockTransfer, Hierarchy, Sparse, metropolis, shifted, wilson};
+use crate::aggregates::{self, AggregateVectors, BlockTransfer, Hierarchy, Sparse, metropolis, wilson};
 use crate::common::{
-    Broken, Dense, Random, Rounding, Space, c, direct, distance, general, norm, positive, residual, with_spectrum,
+    Broken, Dense, Random, Rounding, Space, c, direct, distance, dot, general, inverse, norm, normalised, plus,
+    positive, product, residual, with_spectrum,
 };
+use crate::cycles;
 use num_complex::Complex64;
 use solvers::*;
 use std::cell::Cell;
@@ -35,14 +37,6 @@ fn columns(aggregates: &AggregateVectors) -> Vec<Block> {
         column
     };
     (0..aggregates.coarse_n()).map(column).collect()
-}
-
-fn product(a: &[Complex64], x: &[Complex64]) -> Block {
-    a.chunks(x.len()).map(|row| row.iter().zip(x).map(|(a, x)| a * x).sum()).collect()
-}
-
-fn dot(x: &[Complex64], y: &[Complex64]) -> Complex64 {
-    x.iter().zip(y).map(|(x, y)| x.conj() * y).sum()
 }
 
 /// P† A P by loops over dense columns.
@@ -85,18 +79,6 @@ impl Preconditioner<Space> for Matrix {
     fn narrow(&self, _: usize) -> bool {
         self.narrows
     }
-}
-
-/// A⁻¹, column by column.
-fn inverse(a: &[Complex64]) -> Block {
-    let n = a.len().isqrt();
-    let mut inverse = vec![Complex64::ZERO; n * n];
-    for k in 0..n {
-        let mut unit = vec![Complex64::ZERO; n];
-        unit[k] = Complex64::ONE;
-        direct(a, &unit).iter().enumerate().for_each(|(i, x)| inverse[i * n + k] = *x);
-    }
-    inverse
 }
 
 #[test]
@@ -158,11 +140,9 @@ fn with_everything_in_the_coarse_space_a_level_is_exact() {
                 assert!(distance(z, &direct(&a, r)) < 1e-10, "{:e}", distance(z, &direct(&a, r)));
             }
             // So GCR has nothing left to do after one iteration.
-            let system = Uniform::new(&fine, &operator);
             let mut x = fine.allocate().unwrap();
-            let mut workspace = GcrWorkspace::new(&system, 4).unwrap();
             let params = GcrParams { k_max: 4, ..SolverParams::default().into() };
-            let info = gcr(&system, &level, &r, &mut x, &params, &mut workspace, &mut ()).unwrap();
+            let info = cycles::solve(&Uniform::new(&fine, &operator), &level, &r, &mut x, &params).unwrap();
             assert_eq!(info.iterations, 1);
         }
     }
@@ -181,18 +161,16 @@ fn a_level_is_its_formula() {
     let norms: Vec<f64> = r.chunks(N).map(norm).collect();
     let (before, after) = (general(N, 0.4, 11), general(N, 0.3, 12));
     let k = inverse(&coarse_a);
-    let subtract = |x: &[Complex64], y: &[Complex64]| -> Block { x.iter().zip(y).map(|(x, y)| x - y).collect() };
-    let add = |x: &[Complex64], y: &[Complex64]| -> Block { x.iter().zip(y).map(|(x, y)| x + y).collect() };
     // Steps 1 to 3 by hand.
     let expected = |r: &[Complex64], pre: bool| {
         let mut z = if pre { product(&before, r) } else { vec![Complex64::ZERO; N] };
-        let rho = subtract(r, &product(&a, &z));
+        let rho = plus(r, -1.0, &product(&a, &z));
         let coarse: Block = columns.iter().map(|column| dot(column, &rho)).collect();
         for (e, column) in product(&k, &coarse).iter().zip(&columns) {
-            z = add(&z, &column.iter().map(|p| e * p).collect::<Block>());
+            z = plus(&z, *e, column);
         }
-        let rho = subtract(r, &product(&a, &z));
-        add(&z, &product(&after, &rho))
+        let rho = plus(r, -1.0, &product(&a, &z));
+        plus(&z, 1.0, &product(&after, &rho))
     };
     for precision in [Rounding::Double, Rounding::Narrow] {
         let coarse = Space::new(aggregates.coarse_n(), nrhs, precision);
@@ -239,7 +217,7 @@ fn a_level_is_its_formula() {
 
 /// A Wilson operator on 8² sites and its hierarchy of three levels.
 fn small_wilson() -> Hierarchy {
-    let rows = shifted(&wilson(8, &metropolis(8, 4.0, 50, 2)), 0.05);
+    let rows = aggregates::shifted(&wilson(8, &metropolis(8, 4.0, 50, 2)), 0.05);
     let n = rows.len();
     let space = Space::double(n, 3);
     let operator = Sparse::new(&space, &rows);
@@ -543,8 +521,7 @@ fn useless_answers_leave_near_null_vectors_as_they_are() {
     assert!(quotients[2].is_nan() && quotients.iter().enumerate().all(|(at, q)| at == 2 || *q > 0.0), "{quotients:?}");
     for (block, before) in blocks.iter().zip(&before) {
         for (v, before) in block.chunks(N).zip(before.chunks(N)).take(2) {
-            let normalised: Block = before.iter().map(|b| b / norm(before)).collect();
-            assert!(distance(v, &normalised) < 1e-14);
+            assert!(distance(v, &normalised(before)) < 1e-14);
         }
     }
 }
@@ -585,11 +562,7 @@ fn orthonormal_blocks_span_what_they_did() {
         }
     }
     for x in &before {
-        let mut rest = x.clone();
-        for q in &after {
-            let part = dot(q, x);
-            rest.iter_mut().zip(q).for_each(|(rest, q)| *rest -= part * q);
-        }
+        let rest = after.iter().fold(x.clone(), |rest, q| plus(&rest, -dot(q, x), q));
         assert!(norm(&rest) < 1e-13 * norm(x), "{}", norm(&rest));
     }
 }

@@ -2,8 +2,10 @@
 //! leave each other alone.
 
 use crate::common::{
-    Broken, Dense, Random, Rounding, Space, c, direct, distance, general, norm, positive, with_spectrum,
+    Broken, Dense, Random, Rounding, Space, c, diagonal, direct, distance, dot, general, norm, normalised, plus,
+    positive, product, uniform, with_spectrum,
 };
+use crate::cycles;
 use num_complex::Complex64;
 use solvers::*;
 use std::cell::{Cell, RefCell};
@@ -12,26 +14,16 @@ type Block = Vec<Complex64>;
 
 const N: usize = 40;
 
-fn product(a: &[Complex64], x: &[Complex64]) -> Block {
-    a.chunks(x.len()).map(|row| row.iter().zip(x).map(|(a, x)| a * x).sum()).collect()
-}
-
 /// min ‖r − Σ y_k w_k‖ by modified Gram-Schmidt, done twice.
 fn smallest_residual(r: &[Complex64], images: &[Block]) -> f64 {
     let (mut r, mut basis) = (r.to_vec(), Vec::<Block>::new());
-    let dot = |x: &[Complex64], y: &[Complex64]| x.iter().zip(y).map(|(x, y)| x.conj() * y).sum::<Complex64>();
-    let remove = |from: &mut Block, x: &[Complex64]| {
-        let part = dot(x, from);
-        from.iter_mut().zip(x).for_each(|(y, x)| *y -= part * x);
-    };
+    let remove = |from: &[Complex64], x: &[Complex64]| plus(from, -dot(x, from), x);
     for image in images {
         let mut w = image.clone();
         for _ in 0..2 {
-            basis.iter().for_each(|q| remove(&mut w, q));
-            let size = norm(&w);
-            w.iter_mut().for_each(|w| *w /= size);
+            w = normalised(&basis.iter().fold(w, |w, q| remove(&w, q)));
         }
-        remove(&mut r, &w);
+        r = remove(&r, &w);
         basis.push(w);
     }
     norm(&r)
@@ -44,7 +36,7 @@ fn powers(a: &[Complex64], r: &[Complex64], count: usize) -> Vec<Block> {
 
 /// ‖r − A z‖.
 fn left(a: &[Complex64], r: &[Complex64], z: &[Complex64]) -> f64 {
-    norm(&r.iter().zip(product(a, z)).map(|(r, image)| r - image).collect::<Block>())
+    norm(&plus(r, -1.0, &product(a, z)))
 }
 
 fn gcr_params(steps: usize, tol: f64) -> InnerGcrParams {
@@ -96,8 +88,7 @@ fn cycles_begin_where_the_last_one_ended() {
     let (mut z, mut rho) = (vec![Complex64::ZERO; N], r.clone());
     for cycles in 1..=4 {
         let step = apply(&cycle, &space, &rho, &[]).0;
-        z.iter_mut().zip(&step).for_each(|(z, step)| *z += step);
-        rho.iter_mut().zip(product(&a, &step)).for_each(|(rho, image)| *rho -= image);
+        (z, rho) = (plus(&z, 1.0, &step), plus(&rho, -1.0, &product(&a, &step)));
         let ca = CaGcr::new(&space, &operator, ca_params(4, cycles, 1e-9)).unwrap();
         let (together, work) = apply(&ca, &space, &r, &[]);
         assert!(distance(&together, &z) < 1e-11, "{cycles}");
@@ -278,9 +269,7 @@ fn right_hand_sides_leave_each_other_alone() {
     values[0] = Complex64::ZERO;
     let a = with_spectrum(&values, 3);
     // A diagonal matrix has eigenvectors to the last bit.
-    let mut diagonal = vec![Complex64::ZERO; N * N];
-    (0..N).for_each(|i| diagonal[i * N + i] = values[i]);
-    for (a, exact) in [(a, false), (diagonal, true)] {
+    for (a, exact) in [(a, false), (diagonal(&values), true)] {
         let mut r = Random(8).vector(6 * N);
         r[N..2 * N].fill(Complex64::ZERO);
         r[2 * N + 5] = c(f64::NAN, 0.0);
@@ -387,14 +376,11 @@ fn low_precision_and_limited_range() {
 #[test]
 fn gcr_outside_solves_with_either_inside() {
     let a = general(N, 0.9, 3);
-    let space = Space::double(N, 2);
-    let operator = Dense::new(&space, &a);
-    let system = Uniform::new(&space, &operator);
+    uniform!(space, operator, system: Space::double(N, 2), &a);
     let b = Random(8).vector(2 * N);
     let solve = |k: &dyn Preconditioner<Space>| {
         let mut x = space.allocate().unwrap();
-        let mut workspace = GcrWorkspace::new(&system, 16).unwrap();
-        let info = gcr(&system, k, &b, &mut x, &GcrParams::default(), &mut workspace, &mut ()).unwrap();
+        let info = cycles::solve(&system, k, &b, &mut x, &GcrParams::default()).unwrap();
         for (b, x) in b.chunks(N).zip(x.chunks(N)) {
             assert!(distance(x, &direct(&a, b)) < 1e-8);
         }
@@ -434,7 +420,7 @@ fn products_of_many_vectors_come_in_their_order() {
         for a in 0..=b {
             for j in 0..n {
                 let (x, y) = (&xs[a][j * N..][..N], &xs[b][j * N..][..N]);
-                let expected: Complex64 = x.iter().zip(y).map(|(x, y)| x.conj() * y).sum();
+                let expected = dot(x, y);
                 let at = (a + b * (b + 1) / 2) * n + j;
                 assert!((out[at] - expected).norm() < 1e-13 && (other[at] - expected).norm() < 1e-13, "{a} {b} {j}");
             }

@@ -1,7 +1,10 @@
 //! Multigrid on the Wilson operator of the Schwinger model in a disordered gauge field: no critical slowing down.
 
 use crate::aggregates::{Hierarchy, Rows, Sparse, metropolis, shifted, wilson};
-use crate::common::{Broken, Random, Space, norm};
+use crate::common::{Answer, Random, Space, dot, norm, normalised, plus};
+use crate::cycles;
+use crate::methods::SolveMethod::Bicgstab;
+use crate::methods::solve;
 use num_complex::Complex64;
 use solvers::*;
 
@@ -24,15 +27,13 @@ fn critical_mass(rows: &Rows) -> f64 {
         // From zero first, so that it is the smallest.
         let rows = shifted(rows, if step < 6 { 0.0 } else { -0.9 * lambda.re });
         let nearer = Sparse::new(&space, &rows);
-        let system = Uniform::new(&space, &nearer);
         let mut x = space.allocate().unwrap();
-        bicgstab(&system, &v, &mut x, &params, &mut BicgstabWorkspace::new(&system).unwrap(), &mut ()).unwrap();
-        let size = norm(&x);
-        v = x.iter().map(|x| x / size).collect();
+        solve(Bicgstab, &Uniform::new(&space, &nearer), &v, &mut x, &params, &mut ()).unwrap();
+        v = normalised(&x);
         operator.apply(&v, &mut image).unwrap();
-        lambda = v.iter().zip(&image).map(|(v, image)| v.conj() * image).sum();
+        lambda = dot(&v, &image);
     }
-    let residual: Block = v.iter().zip(&image).map(|(v, image)| image - lambda * v).collect();
+    let residual = plus(&image, -lambda, &v);
     // γ₅-Hermitian matrices have real eigenvalues and complex conjugate pairs; a mass cancels a real one.
     assert!(norm(&residual) < 1e-6 && lambda.im.abs() < 1e-6, "{lambda} {:e}", norm(&residual));
     -lambda.re
@@ -76,14 +77,9 @@ fn setup(rows: &Rows) -> (Vec<Block>, Vec<Vec<f64>>) {
     (cut(&block), quotients)
 }
 
-fn run_gcr<K>(space: &Space, operator: &Sparse<'_>, k: &K, b: &Block, max: usize) -> Result<Info, SolveError<Broken>>
-where
-    K: Preconditioner<Space> + ?Sized,
-{
-    let system = Uniform::new(space, operator);
+fn run_gcr(space: &Space, operator: &Sparse<'_>, k: &dyn Preconditioner<Space>, b: &Block, max: usize) -> Answer {
     let params = GcrParams { k_max: 20, ..SolverParams { tol: TOL, max_iterations: max, ..Default::default() }.into() };
-    let mut x = space.allocate().unwrap();
-    gcr(&system, k, b, &mut x, &params, &mut GcrWorkspace::new(&system, params.k_max).unwrap(), &mut ())
+    cycles::solve(&Uniform::new(space, operator), k, b, &mut space.allocate().unwrap(), &params)
 }
 
 #[test]
@@ -109,9 +105,8 @@ fn iterations_do_not_depend_on_the_mass() {
 
         let space = Space::double(N, 1);
         let operator = Sparse::new(&space, &rows);
-        let system = Uniform::new(&space, &operator);
         let (mut x, params) = (space.allocate().unwrap(), SolverParams { tol: TOL, ..Default::default() });
-        let plain = bicgstab(&system, &b, &mut x, &params, &mut BicgstabWorkspace::new(&system).unwrap(), &mut ());
+        let plain = solve(Bicgstab, &Uniform::new(&space, &operator), &b, &mut x, &params, &mut ());
         krylov.push(plain.unwrap().iterations);
         // GCR without multigrid restarts before it has seen the small eigenvalues.
         let unaided = run_gcr(&space, &operator, &Identity, &b, 300);

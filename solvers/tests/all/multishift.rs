@@ -1,8 +1,11 @@
 //! Multi-shift CG: against a direct solve of each shift, against plain CG, and what it leaves alone.
 
 use crate::common::{
-    Broken, Dense, Random, Rounding, Space, c, direct, distance, norm, positive, residual, with_spectrum,
+    Broken, Dense, Random, Rounding, Space, c, direct, distance, dot, hermitian, mixed, norm, normalised, positive,
+    product, residual, residuals, shifted, solved, stop_at,
 };
+use crate::methods;
+use crate::methods::SolveMethod::Cg;
 use num_complex::Complex64;
 use solvers::*;
 use std::cell::{Cell, RefCell};
@@ -12,23 +15,9 @@ const N: usize = 48;
 
 type Block = Vec<Complex64>;
 
-/// A + σ, written out.
-fn shifted(a: &[Complex64], shift: f64) -> Vec<Complex64> {
-    let mut a = a.to_vec();
-    let n = a.len().isqrt();
-    (0..n).for_each(|i| a[i * n + i] += shift);
-    a
-}
-
 /// A^k v, normalised.
 fn power(a: &[Complex64], v: &[Complex64], k: usize) -> Block {
-    let (n, mut v) = (v.len(), v.to_vec());
-    for _ in 0..k {
-        v = (0..n).map(|i| (0..n).map(|k| a[i * n + k] * v[k]).sum()).collect();
-        let size = norm(&v);
-        v.iter_mut().for_each(|v| *v /= size);
-    }
-    v
+    (0..k).fold(v.to_vec(), |v, _| normalised(&product(a, &v)))
 }
 
 fn blocks(space: &Space, shifts: usize) -> Vec<Block> {
@@ -83,8 +72,7 @@ fn each_shift_equals_its_direct_solve() {
             for (i, shift) in shifts.iter().enumerate() {
                 let a = shifted(&a, *shift);
                 assert_eq!(info.shifts[i].shift, *shift);
-                for j in 0..nrhs {
-                    let (b, x) = (&b[j * N..(j + 1) * N], &x[i][j * N..(j + 1) * N]);
+                for (j, (b, x)) in b.chunks(N).zip(x[i].chunks(N)).enumerate() {
                     // κ ≤ 33: ε κ and a few roundings for each of some 40 iterations.
                     assert!(distance(x, &direct(&a, b)) < 1e-12, "{nrhs} {shift}: {:e}", distance(x, &direct(&a, b)));
                     let truth = residual(&a, b, x);
@@ -106,9 +94,8 @@ fn shifts_over_twenty_orders_of_magnitude() {
     let info = answer.unwrap();
     assert!(info.whole.iterations > 30);
     for (i, shift) in shifts.iter().enumerate() {
-        for j in 0..2 {
-            let (b, x) = (&b[j * N..(j + 1) * N], &x[i][j * N..(j + 1) * N]);
-            let a = shifted(&a, *shift);
+        let a = shifted(&a, *shift);
+        for (j, (b, x)) in b.chunks(N).zip(x[i].chunks(N)).enumerate() {
             assert!(distance(x, &direct(&a, b)) < 1e-11, "{shift:e}: {:e}", distance(x, &direct(&a, b)));
             assert!(residual(&a, b, x) < 2e-13, "{shift:e}: {:e}", residual(&a, b, x));
             assert!(info.shifts[i].residual[j] <= 1e-13);
@@ -135,10 +122,7 @@ fn together_they_end_with_the_base_system() {
         assert_eq!(info.shifts[i].iterations, alone.shifts[0].iterations, "{shift:e}");
         let sooner = each.shifts[i].iterations.iter().zip(&info.shifts[i].iterations).all(|(each, all)| each < all);
         assert!(sooner == (i != 1), "{shift:e}");
-        for j in 0..2 {
-            let (b, x) = (&b[j * N..(j + 1) * N], &x[i][j * N..(j + 1) * N]);
-            assert!(residual(&shifted(&a, *shift), b, x) < 2e-6, "{shift:e}");
-        }
+        assert!(solved(&shifted(&a, *shift), &b, &x[i], 2e-6), "{shift:e}");
     }
 }
 
@@ -169,10 +153,8 @@ fn equal_shifts_have_equal_solutions() {
     assert_eq!(x[0], x[2]);
     assert!(x[1] == x[3] && x[3] == x[4]);
     assert_eq!(info.shifts[0].iterations, info.shifts[2].iterations);
-    for j in 0..2 {
-        for (x, shift) in x.iter().zip(shifts) {
-            assert!(residual(&shifted(&a, shift), &b[j * N..(j + 1) * N], &x[j * N..(j + 1) * N]) < 1.01e-10);
-        }
+    for (x, shift) in x.iter().zip(shifts) {
+        assert!(solved(&shifted(&a, shift), &b, x, 1.01e-10));
     }
 }
 
@@ -307,6 +289,22 @@ impl LinearOperator<Watched<'_>> for WatchedDense<'_> {
     }
 }
 
+/// Solves on a watched space. Returns the solutions, the answer, and the number of applications.
+fn solve_watched(
+    space: &Watched<'_>,
+    a: &[Complex64],
+    shifts: &[f64],
+    b: &Block,
+    params: &MultiShiftParams<'_>,
+) -> (Vec<Block>, Result<MultiShiftInfo, SolveError<Broken>>, usize) {
+    let operator = WatchedDense(Dense::new(space.inner, a));
+    let mut x = blocks(space.inner, shifts.len());
+    *space.x.borrow_mut() = x.iter().map(|x| x as *const Block).collect();
+    let mut workspace = MultiShiftWorkspace::new(space, shifts.len()).unwrap();
+    let answer = multishift_cg(space, &operator, shifts, b, &mut x, params, &mut workspace, &mut ());
+    (x, answer, operator.0.applications.get())
+}
+
 #[test]
 fn tolerances_hold_for_each_shift_and_dropped_ones_are_left_alone() {
     let a = positive(N, 50.0, 12);
@@ -320,14 +318,10 @@ fn tolerances_hold_for_each_shift_and_dropped_ones_are_left_alone() {
     let mut answers = Vec::new();
     for (cheap, late) in [(false, 0), (true, 0), (true, 1), (false, 2), (true, usize::MAX)] {
         let space = Space::double(N, nrhs);
-        let mut watched = Watched::new(&space);
-        (watched.cheap, watched.late) = (cheap, late);
-        let operator = WatchedDense(Dense::new(&space, &a));
-        let mut x = blocks(&space, shifts.len());
-        *watched.x.borrow_mut() = x.iter().map(|x| x as *const Block).collect();
-        let mut workspace = MultiShiftWorkspace::new(&watched, shifts.len()).unwrap();
+        let watched = Watched { cheap, late, ..Watched::new(&space) };
         let params = MultiShiftParams { tolerances: &tol, ..Default::default() };
-        let info = multishift_cg(&watched, &operator, &shifts, &b, &mut x, &params, &mut workspace, &mut ()).unwrap();
+        let (x, answer, _) = solve_watched(&watched, &a, &shifts, &b, &params);
+        let info = answer.unwrap();
         assert!(info.whole.converged);
         let updates = watched.updates.borrow();
         for (i, report) in info.shifts.iter().enumerate() {
@@ -378,14 +372,8 @@ fn a_solve_that_ends_early_leaves_its_last_iterates() {
     let space = Space::double(N, 2);
     let mut answers = Vec::new();
     for late in [0, 1, 2] {
-        let mut watched = Watched::new(&space);
-        watched.late = late;
-        let operator = WatchedDense(Dense::new(&space, &a));
-        let mut x = blocks(&space, shifts.len());
-        *watched.x.borrow_mut() = x.iter().map(|x| x as *const Block).collect();
-        let mut workspace = MultiShiftWorkspace::new(&watched, shifts.len()).unwrap();
         let params = MultiShiftParams::from(SolverParams { max_iterations: 5, ..Default::default() });
-        let error = multishift_cg(&watched, &operator, &shifts, &b, &mut x, &params, &mut workspace, &mut ());
+        let (x, error, _) = solve_watched(&Watched { late, ..Watched::new(&space) }, &a, &shifts, &b, &params);
         assert!(matches!(error, Err(SolveError::NoConvergence { iterations: 5, .. })), "{error:?}");
         answers.push(x);
     }
@@ -400,21 +388,17 @@ fn an_iteration_waits_twice_whatever_the_number_of_shifts() {
         for check in [false, true] {
             let space = Space::double(N, 2);
             let watched = Watched::new(&space);
-            let operator = WatchedDense(Dense::new(&space, &a));
-            let mut x = blocks(&space, shifts.len());
-            *watched.x.borrow_mut() = x.iter().map(|x| x as *const Block).collect();
-            let mut workspace = MultiShiftWorkspace::new(&watched, shifts.len()).unwrap();
             let params = MultiShiftParams { check, ..Default::default() };
-            let info =
-                multishift_cg(&watched, &operator, shifts, &b, &mut x, &params, &mut workspace, &mut ()).unwrap();
+            let (_, answer, applications) = solve_watched(&watched, &a, shifts, &b, &params);
+            let info = answer.unwrap();
             let whole = &info.whole;
             let checks = if check { shifts.len() } else { 0 };
             // ‖b‖ comes first.
             assert_eq!(whole.reductions, 2 * whole.iterations + 1 + checks);
             assert_eq!(watched.waits.get(), whole.reductions);
             assert_eq!((whole.sloppy_applications, whole.precise_applications), (whole.iterations, checks));
-            assert_eq!(operator.0.applications.get(), whole.iterations + checks);
-            assert_eq!(whole.flops, 2.0 * operator.0.applications.get() as f64 * operator.0.flops());
+            assert_eq!(applications, whole.iterations + checks);
+            assert_eq!(whole.flops, 2.0 * applications as f64 * Dense::new(&space, &a).flops());
             // Nothing is claimed that was not looked at.
             assert_eq!(whole.converged, check);
             assert_eq!(whole.true_residual.iter().any(|v| v.is_nan()), !check);
@@ -432,10 +416,9 @@ fn iterations_are_those_of_plain_cg_on_the_base_shift() {
         let space = Space::double(N, 2);
         let operator = Dense::new(&space, &a);
         let plain = Shifted::new(&space, &operator, base.into());
-        let system = Uniform::new(&space, &plain);
         let mut x = space.allocate().unwrap();
         let params = SolverParams { tol: 1e-9, ..Default::default() };
-        let one = cg(&system, &b, &mut x, &params, &mut CgWorkspace::new(&system).unwrap(), &mut ()).unwrap();
+        let one = methods::solve(Cg, &Uniform::new(&space, &plain), &b, &mut x, &params, &mut ()).unwrap();
         let params = MultiShiftParams { tolerances: &[1e-9], ..Default::default() };
         let (xs, answer) = solve(&a, Rounding::Double, shifts, &b, &params);
         let info = answer.unwrap();
@@ -506,7 +489,7 @@ fn the_operator_adds_its_shift_in_one_reduction() {
     let a = positive(N, 10.0, 19);
     let operator = Dense::new(&space, &a);
     let x = Random(20).vector(2 * N);
-    let (mut out, mut dot, mut scratch) = (space.allocate().unwrap(), [Complex64::ZERO; 2], [0.0; 2]);
+    let (mut out, mut dots, mut scratch) = (space.allocate().unwrap(), [Complex64::ZERO; 2], [0.0; 2]);
     for shift in [0.0, -0.7, 3.0] {
         let by_reference: &dyn LinearOperator<Space> = &&operator;
         let mut times = 0;
@@ -514,15 +497,14 @@ fn the_operator_adds_its_shift_in_one_reduction() {
             times += 1;
             Ok(())
         };
-        by_reference.apply_curvature(&space, shift, &x, &mut out, &mut dot, &mut scratch, &mut overlap).unwrap();
+        by_reference.apply_curvature(&space, shift, &x, &mut out, &mut dots, &mut scratch, &mut overlap).unwrap();
         assert_eq!(times, 1);
         let full = shifted(&a, shift);
-        for (j, dot) in dot.iter().enumerate() {
+        for (j, value) in dots.iter().enumerate() {
             let x = space.rhs(&x, j);
-            let image: Block = (0..N).map(|i| (0..N).map(|k| full[i * N + k] * x[k]).sum()).collect();
+            let image = product(&full, x);
             assert!(distance(space.rhs(&out, j), &image) < 1e-14);
-            let curvature: Complex64 = x.iter().zip(&image).map(|(x, y)| x.conj() * y).sum();
-            assert!((dot - curvature).norm() < 1e-12);
+            assert!((value - dot(x, &image)).norm() < 1e-12);
         }
     }
 }
@@ -550,11 +532,9 @@ fn observers_see_the_base_and_can_stop() {
     // Every break but that of the last iteration ends the solve, and x is what it had come to.
     for stop in [1, 7, info.whole.iterations - 1] {
         let mut stopped = blocks(&space, 3);
-        let mut observer = |event: &Iteration<'_>| {
-            if event.iteration == stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
+        let mut stop_here = stop_at(stop);
         let answer =
-            multishift_cg(&space, &operator, &shifts, &b, &mut stopped, &params, &mut workspace, &mut observer);
+            multishift_cg(&space, &operator, &shifts, &b, &mut stopped, &params, &mut workspace, &mut stop_here);
         let error = answer.unwrap_err();
         assert!(matches!(error, SolveError::Cancelled { iteration, .. } if iteration == stop), "{error}");
         let report = error.info().unwrap();
@@ -575,8 +555,7 @@ fn observers_see_the_base_and_can_stop() {
 
 #[test]
 fn what_is_not_positive_definite_is_named() {
-    let values: Vec<_> = (0..N).map(|i| c(if i == 5 { -0.5 } else { 1.0 + i as f64 }, 0.0)).collect();
-    let a = with_spectrum(&values, 23);
+    let a = hermitian(N, |i| if i == 5 { -0.5 } else { 1.0 + i as f64 }, 23);
     let b = Random(24).vector(2 * N);
     // A itself is indefinite, but A + 0.6 is not.
     let (x, answer) = solve(&a, Rounding::Double, &[0.6, 2.0], &b, &MultiShiftParams::default());
@@ -588,8 +567,7 @@ fn what_is_not_positive_definite_is_named() {
     assert!(x.iter().flatten().all(|v| v.is_finite()));
     let info = error.info().unwrap();
     let worst = |j: usize| {
-        let truth =
-            |(x, shift): (&Block, f64)| residual(&shifted(&a, shift), &b[j * N..(j + 1) * N], &x[j * N..(j + 1) * N]);
+        let truth = |(x, shift): (&Block, f64)| residuals(&shifted(&a, shift), &b, x)[j];
         x.iter().zip([0.6, 0.4, 2.0]).map(truth).fold(0.0, f64::max)
     };
     assert!((0..2).all(|j| (worst(j) - info.true_residual[j]).abs() <= 1e-10 * worst(j)), "{info:?}");
@@ -616,11 +594,8 @@ fn a_nan_is_reported_with_its_right_hand_side() {
         // The others have gone on.
         assert_eq!(answer.unwrap_err().info().unwrap().failed, [1]);
         for (x, shift) in x.iter().zip([0.0, 1.0]) {
-            let mut shifted = a.clone();
-            (0..N).for_each(|i| shifted[i * N + i] += shift);
-            for j in [0, 2] {
-                assert!(residual(&shifted, space.rhs(&clean, j), space.rhs(x, j)) <= 1.1e-10);
-            }
+            let truth = residuals(&shifted(&a, shift), &clean, x);
+            assert!(truth[0] <= 1.1e-10 && truth[2] <= 1.1e-10);
         }
     }
     // Nor is it forgotten where the others do not arrive.
@@ -664,8 +639,7 @@ fn limits_parameters_and_backends() {
         let error = answer.unwrap_err();
         assert!(matches!(error, SolveError::NoConvergence { iterations, .. } if iterations == max_iterations));
         let info = error.info().unwrap();
-        for j in 0..2 {
-            let truth = residual(&a, &b[j * N..(j + 1) * N], &x[0][j * N..(j + 1) * N]);
+        for (j, truth) in residuals(&a, &b, &x[0]).into_iter().enumerate() {
             assert!((truth - info.true_residual[j]).abs() < 1e-12, "{truth:e} {info:?}");
         }
         assert_eq!(max_iterations == 0, x.iter().all(|x| norm(x) == 0.0));
@@ -780,10 +754,7 @@ fn refinement_from_single_to_double_precision() {
     let a = positive(N, 1000.0, 32);
     let shifts = [0.001, 0.01, 0.1, 1.0];
     let b = Random(33).vector(2 * N);
-    let space = Space::double(N, 2);
-    let operator = Dense::new(&space, &a);
-    let small = Space::new(N, 2, Rounding::Single);
-    let sloppy = Dense::new(&small, &a);
+    mixed!(space, operator, small, sloppy, _system: N, 2, Rounding::Single, &a);
     let mut rough = small.allocate().unwrap();
     ConvertFrom::<Space>::convert(&small, &[1.0; 2], &b, &mut rough).unwrap();
     let mut x = blocks(&small, 4);
@@ -800,8 +771,6 @@ fn refinement_from_single_to_double_precision() {
         let from_zero = cg(&system, &b, &mut cold, &params, &mut memory, &mut ()).unwrap();
         let refined = cg(&system, &b, x, &params, &mut memory, &mut ()).unwrap();
         assert!(refined.converged && refined.iterations < from_zero.iterations, "{shift}");
-        for j in 0..2 {
-            assert!(residual(&shifted(&a, shift), space.rhs(&b, j), space.rhs(x, j)) < 1.01e-12);
-        }
+        assert!(solved(&shifted(&a, shift), &b, x, 1.01e-12));
     }
 }

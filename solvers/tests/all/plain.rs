@@ -1,6 +1,6 @@
 //! The space of plain vectors: its linear algebra, its sums, its errors, and solves on it against a direct solver.
 
-use crate::common::{Random, c, direct, distance, positive};
+use crate::common::{Random, c, direct, distance, dot, norm, positive, product};
 use num_complex::Complex64;
 use solvers::*;
 
@@ -13,9 +13,7 @@ struct PlainMatrix {
 impl LinearOperator<PlainSpace> for PlainMatrix {
     fn apply(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), LengthError> {
         for (x, out) in x.chunks(self.n).zip(out.chunks_mut(self.n)) {
-            for (row, out) in self.a.chunks(self.n).zip(out) {
-                *out = row.iter().zip(x).map(|(a, x)| a * x).sum();
-            }
+            out.copy_from_slice(&product(&self.a, x));
         }
         Ok(())
     }
@@ -64,8 +62,7 @@ fn products_are_antilinear_in_the_first_vector_and_sums_stay_apart() {
     space.norm2(&x, &mut norms).unwrap();
     for j in 0..2 {
         let (x, y) = (&x[j * n..(j + 1) * n], &y[j * n..(j + 1) * n]);
-        let dot: Complex64 = x.iter().zip(y).map(|(x, y)| x.conj() * y).sum();
-        let norm: f64 = x.iter().map(|x| x.norm_sqr()).sum();
+        let (dot, norm) = (dot(x, y), norm(x).powi(2));
         // Two orders of adding n terms: n ε of the sum of their moduli at most.
         assert!((dots[j] - dot).norm() < n as f64 * f64::EPSILON * norm.max(n as f64));
         assert!((norms[j] - norm).abs() < n as f64 * f64::EPSILON * norm);

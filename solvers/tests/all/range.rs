@@ -1,83 +1,34 @@
 //! The size of right-hand sides: powers of two change no bit of a solve, and what has no norm in double precision is refused.
 
-use crate::common::{Broken, Dense, Random, Rounding, Space, c, distance, positive, residual};
+use crate::common::{Answer, Broken, Dense, Random, Rounding, Space, c, diagonal, distance, positive, solved};
+use crate::methods::SolveMethod::{self, *};
+use crate::methods::solve;
 use num_complex::Complex64;
 use solvers::*;
 
 const N: usize = 24;
 const SHIFTS: [f64; 2] = [0.0, 0.5];
 
-type Answer = Result<Info, SolveError<Broken>>;
 /// Fills x from b.
 type Solver<'a> = Box<dyn Fn(&Vec<Complex64>, &mut Vec<Complex64>) -> Answer + 'a>;
 
 /// Every solver on one system, by its name.
-fn solvers<'a>(space: &'a Space, operator: &'a Dense<'a>) -> Vec<(&'static str, Solver<'a>)> {
+fn solvers<'a>(space: &'a Space, operator: &'a Dense<'a>) -> Vec<(String, Solver<'a>)> {
     let params = SolverParams { max_iterations: 500, ..Default::default() };
-    let system = move || Uniform::new(space, operator);
-    let inner = move |r: &Vec<Complex64>, e: &mut Vec<Complex64>, params: &SolverParams| {
-        let system = system();
-        cg(&system, r, e, params, &mut CgWorkspace::new(&system)?, &mut ())
+    let of = |method: SolveMethod| -> (String, Solver<'a>) {
+        let solver = move |b: &_, x: &mut _| solve(method, &Uniform::new(space, operator), b, x, &params, &mut ());
+        (format!("{method:?}"), Box::new(solver))
     };
-    vec![
-        ("cg", Box::new(move |b, x| cg(&system(), b, x, &params, &mut CgWorkspace::new(&system())?, &mut ()))),
-        (
-            "cgnr",
-            Box::new(move |b, x| cgnr(&system(), b, x, &params, &mut CgNormalWorkspace::new(&system())?, &mut ())),
-        ),
-        (
-            "cgne",
-            Box::new(move |b, x| cgne(&system(), b, x, &params, &mut CgNormalWorkspace::new(&system())?, &mut ())),
-        ),
-        (
-            "bicgstab",
-            Box::new(move |b, x| bicgstab(&system(), b, x, &params, &mut BicgstabWorkspace::new(&system())?, &mut ())),
-        ),
-        (
-            "block_cg",
-            Box::new(move |b, x| {
-                block_cg(&system(), b, x, &params.into(), &mut BlockCgWorkspace::new(&system())?, &mut ())
-            }),
-        ),
-        (
-            "block_cgnr",
-            Box::new(move |b, x| {
-                block_cgnr(&system(), b, x, &params.into(), &mut BlockCgNormalWorkspace::new(&system())?, &mut ())
-            }),
-        ),
-        (
-            "gcr",
-            Box::new(move |b, x| {
-                let params: GcrParams = params.into();
-                gcr(&system(), &Identity, b, x, &params, &mut GcrWorkspace::new(&system(), params.k_max)?, &mut ())
-            }),
-        ),
-        (
-            "defect",
-            Box::new(move |b, x| {
-                defect_correction(
-                    &system(),
-                    b,
-                    x,
-                    &params.into(),
-                    &mut DefectWorkspace::new(&system())?,
-                    inner,
-                    &mut (),
-                )
-            }),
-        ),
-        (
-            "multishift",
-            Box::new(move |b, x| {
-                let mut all = vec![space.allocate()?, space.allocate()?];
-                let mut workspace = MultiShiftWorkspace::new(space, 2)?;
-                let info =
-                    multishift_cg(space, operator, &SHIFTS, b, &mut all, &params.into(), &mut workspace, &mut ())?;
-                x.clone_from(&all[0]);
-                Ok(info.whole)
-            }),
-        ),
-    ]
+    let multishift = move |b: &_, x: &mut Vec<Complex64>| {
+        let mut all = vec![space.allocate()?, space.allocate()?];
+        let mut workspace = MultiShiftWorkspace::new(space, 2)?;
+        let info = multishift_cg(space, operator, &SHIFTS, b, &mut all, &params.into(), &mut workspace, &mut ())?;
+        x.clone_from(&all[0]);
+        Ok(info.whole)
+    };
+    let multishift: (String, Solver<'a>) = ("multishift".into(), Box::new(multishift));
+    let methods = [Cg, Cgnr, Cgne, Bicgstab, BlockCg, BlockCgnr, Gcr(16), Defect];
+    methods.map(of).into_iter().chain([multishift]).collect()
 }
 
 fn times(x: &[Complex64], exponent: i32) -> Vec<Complex64> {
@@ -181,26 +132,8 @@ impl LinearOperator<Space> for Limited<'_> {
     }
 }
 
-/// Solvers for a positive operator in a narrow format, by their names.
-const NARROW: [&str; 5] = ["bicgstab", "cg", "gcr", "gcr of one direction", "block_cg"];
-
-fn solve_narrow<Y>(method: &str, system: &Y, b: &Vec<Complex64>, x: &mut Vec<Complex64>, params: SolverParams) -> Answer
-where
-    Y: System<Precise = Space, Sloppy = Space, Error = Broken>,
-{
-    let gcr_of = |k_max: usize, x: &mut Vec<Complex64>| {
-        let params = GcrParams { k_max, ..params.into() };
-        gcr(system, &Identity, b, x, &params, &mut GcrWorkspace::new(system, k_max)?, &mut ())
-    };
-    match method {
-        "bicgstab" => bicgstab(system, b, x, &params, &mut BicgstabWorkspace::new(system)?, &mut ()),
-        "cg" => cg(system, b, x, &params, &mut CgWorkspace::new(system)?, &mut ()),
-        "gcr" => gcr_of(8, x),
-        "gcr of one direction" => gcr_of(1, x),
-        "block_cg" => block_cg(system, b, x, &params.into(), &mut BlockCgWorkspace::new(system)?, &mut ()),
-        _ => unreachable!(),
-    }
-}
+/// Solvers for a positive operator in a narrow format.
+const NARROW: [SolveMethod; 5] = [Bicgstab, Cg, Gcr(8), Gcr(1), BlockCg];
 
 /// A solve that overflows a narrow format starts again on a smaller scale. It is given up if that does not help.
 #[test]
@@ -214,16 +147,16 @@ fn overflow_of_a_narrow_format_is_a_matter_of_scale() {
         let b = Random(8).vector(2 * N);
         for method in NARROW {
             let mut x = vec![Complex64::ZERO; 2 * N];
-            let answer = solve_narrow(method, &system, &b, &mut x, params);
+            let answer = solve(method, &system, &b, &mut x, &params, &mut ());
             if let Some(restarts) = restarts {
-                let info = answer.unwrap_or_else(|error| panic!("{method} {limit}: {error}"));
-                assert!(residual(&a, &b[..N], &x[..N]) <= 1e-9 && residual(&a, &b[N..], &x[N..]) <= 1e-9, "{method}");
+                let info = answer.unwrap_or_else(|error| panic!("{method:?} {limit}: {error}"));
+                assert!(solved(&a, &b, &x, 1e-9), "{method:?}");
                 // GCR counts all its restarts.
-                let counted = info.restarts > 0 || method.starts_with("gcr");
-                assert_eq!(counted, restarts || method.starts_with("gcr"), "{method} {limit}: {info:?}");
-                assert_eq!(info.history[0].len(), info.iterations_per_rhs[0] + 1, "{method} {limit}");
+                let counted = info.restarts > 0 || matches!(method, Gcr(_));
+                assert_eq!(counted, restarts || matches!(method, Gcr(_)), "{method:?} {limit}: {info:?}");
+                assert_eq!(info.history[0].len(), info.iterations_per_rhs[0] + 1, "{method:?} {limit}");
             } else {
-                assert!(matches!(answer, Err(SolveError::NotANumber { .. })), "{method} {limit}: {answer:?}");
+                assert!(matches!(answer, Err(SolveError::NotANumber { .. })), "{method:?} {limit}: {answer:?}");
             }
         }
     }
@@ -244,15 +177,15 @@ fn overflow_of_one_right_hand_side_leaves_the_others_as_they_are() {
             let (precise, sloppy) = (Dense::new(&double, &a), Limited { inner: Dense::new(&narrow, &a), limit });
             let system = Mixed::new(&double, &precise, &narrow, &sloppy);
             let mut x = vec![Complex64::ZERO; nrhs * N];
-            let info = solve_narrow(method, &system, &b.to_vec(), &mut x, params);
-            (info.unwrap_or_else(|error| panic!("{method}: {error}")), x)
+            let info = solve(method, &system, &b.to_vec(), &mut x, &params, &mut ());
+            (info.unwrap_or_else(|error| panic!("{method:?}: {error}")), x)
         };
         let ((both, x), (without, _), (alone, one)) = (solve(2, &b, 1.2), solve(2, &b, 1e9), solve(1, &b[..N], 1.2));
-        assert!(residual(&a, &b[..N], &x[..N]) <= 1e-9 && residual(&a, &b[N..], &x[N..]) <= 1e-9, "{method}");
-        assert_ne!(both.history[1], without.history[1], "{method}");
+        assert!(solved(&a, &b, &x, 1e-9), "{method:?}");
+        assert_ne!(both.history[1], without.history[1], "{method:?}");
         // In other methods updates are common to all.
-        if method.starts_with("gcr") {
-            assert_eq!((&x[..N], &both.history[0]), (&one[..], &alone.history[0]), "{method}");
+        if matches!(method, Gcr(_)) {
+            assert_eq!((&x[..N], &both.history[0]), (&one[..], &alone.history[0]), "{method:?}");
         }
     }
 }
@@ -262,19 +195,17 @@ fn overflow_of_one_right_hand_side_leaves_the_others_as_they_are() {
 fn a_solution_out_of_the_range_of_a_narrow_format_is_a_matter_of_scale() {
     let (double, narrow) = (Space::double(N, 1), Space::new(N, 1, Rounding::Narrow));
     // Two eigenvalues, and of a residual nearly all belongs to the small one: the solution is 5·10⁴ times as large.
-    let diagonal = |i: usize| if i == 7 { 2e-5 } else { 1.0 };
-    let a: Vec<Complex64> =
-        (0..N * N).map(|at| c(if at / N == at % N { diagonal(at % N) } else { 0.0 }, 0.0)).collect();
+    let a = diagonal(&std::array::from_fn::<_, N, _>(|i| c(if i == 7 { 2e-5 } else { 1.0 }, 0.0)));
     let mut b = vec![c(1e-3, -1e-3); N];
     b[7] = c(1.0, 0.5);
     let (precise, sloppy) = (Dense::new(&double, &a), Dense::new(&narrow, &a));
     let system = Mixed::new(&double, &precise, &narrow, &sloppy);
     let params = SolverParams { tol: 1e-9, max_iterations: 2000, ..Default::default() };
     // Steepest descent takes too long.
-    for method in NARROW.into_iter().filter(|method| *method != "gcr of one direction") {
+    for method in NARROW.into_iter().filter(|method| *method != Gcr(1)) {
         let mut x = vec![Complex64::ZERO; N];
-        let answer = solve_narrow(method, &system, &b, &mut x, params);
-        answer.unwrap_or_else(|error| panic!("{method}: {error}"));
-        assert!(residual(&a, &b, &x) <= 1e-9, "{method}");
+        let answer = solve(method, &system, &b, &mut x, &params, &mut ());
+        answer.unwrap_or_else(|error| panic!("{method:?}: {error}"));
+        assert!(solved(&a, &b, &x, 1e-9), "{method:?}");
     }
 }

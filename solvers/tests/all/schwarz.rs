@@ -1,6 +1,9 @@
 //! Minimum residual in domains, and GCR with it: GCR-DD on a Dirac operator in two dimensions.
 
-use crate::common::{Broken, Dense, Random, Rounding, Space, c, direct, distance, general, norm, residual};
+use crate::common::{
+    Broken, Dense, Random, Rounding, Space, c, direct, distance, dot, general, norm, plus, product, residual, uniform,
+};
+use crate::cycles;
 use crate::domains::{COLUMN, DiagonalBlocks, Extended, decoupled, schwinger};
 use num_complex::Complex64;
 use solvers::*;
@@ -18,12 +21,9 @@ fn steps(steps: usize) -> MrParams {
 /// Solves in double precision with K and returns the report. The residual has been checked.
 fn solve<K: Preconditioner<Space>>(a: &[Complex64], k: &K, b: &Block, params: &GcrParams) -> (Block, Info) {
     let n = a.len().isqrt();
-    let space = Space::double(n, b.len() / n);
-    let operator = Dense::new(&space, a);
-    let system = Uniform::new(&space, &operator);
+    uniform!(space, operator, system: Space::double(n, b.len() / n), a);
     let mut x = space.allocate().unwrap();
-    let info = gcr(&system, k, b, &mut x, params, &mut GcrWorkspace::new(&system, params.k_max).unwrap(), &mut ());
-    let info = info.unwrap();
+    let info = cycles::solve(&system, k, b, &mut x, params).unwrap();
     for (b, x) in b.chunks(n).zip(x.chunks(n)) {
         assert!(norm(b) == 0.0 || residual(a, b, x) <= 1.001 * params.solver.tol);
     }
@@ -32,18 +32,12 @@ fn solve<K: Preconditioner<Space>>(a: &[Complex64], k: &K, b: &Block, params: &G
 
 /// MR by hand for one domain: z after each step, and the residual.
 fn by_hand(a: &[Complex64], r: &[Complex64], count: usize, omega: f64) -> (Block, Block) {
-    let n = r.len();
-    let (mut z, mut r) = (vec![Complex64::ZERO; n], r.to_vec());
-    for _ in 0..count {
-        let t: Block = (0..n).map(|i| (0..n).map(|k| a[i * n + k] * r[k]).sum()).collect();
-        let t_r: Complex64 = t.iter().zip(&r).map(|(t, r)| t.conj() * r).sum();
-        let alpha = omega * t_r / norm(&t).powi(2);
-        for i in 0..n {
-            z[i] += alpha * r[i];
-            r[i] -= alpha * t[i];
-        }
-    }
-    (z, r)
+    let start = (vec![Complex64::ZERO; r.len()], r.to_vec());
+    (0..count).fold(start, |(z, r), _| {
+        let t = product(a, &r);
+        let alpha = omega * dot(&t, &r) / norm(&t).powi(2);
+        (plus(&z, alpha, &r), plus(&r, -alpha, &t))
+    })
 }
 
 /// The first application is that without fixed steps; the later ones are linear, and need no sums.
@@ -61,14 +55,13 @@ fn fixed_steps_are_those_of_the_first_application() {
     // A step of length 0 is not kept.
     assert_eq!(apply(&vec![Complex64::ZERO; N]).1, 4);
     let (r, s) = (Random(3).vector(N), Random(4).vector(N));
-    let sum: Block = r.iter().zip(&s).map(|(r, s)| r + s).collect();
+    let sum = plus(&r, 1.0, &s);
     let (of_r, reductions) = apply(&r);
     assert_eq!(reductions, 4);
     assert!(distance(&of_r, &by_hand(&a, &r, 4, 1.0).0) < 1e-13);
     let ((of_s, reductions), (of_sum, _)) = (apply(&s), apply(&sum));
     assert_eq!(reductions, 0);
-    let expected: Block = of_r.iter().zip(&of_s).map(|(r, s)| r + s).collect();
-    assert!(distance(&of_sum, &expected) < 1e-13);
+    assert!(distance(&of_sum, &plus(&of_r, 1.0, &of_s)) < 1e-13);
     assert!(distance(&of_s, &by_hand(&a, &s, 4, 1.0).0) > 1e-3, "another residual has other steps");
 }
 
@@ -189,13 +182,13 @@ fn the_fused_updates_do_what_they_say() {
     let a = random.vector(8);
     let (mut dots, mut norm2) = ([Complex64::ZERO; 8], [0.0; 2]);
     space.multi_dot(&xs, &t, &mut dots, &mut norm2).unwrap();
-    let (mut dot, mut y, mut y2, mut z2) = ([Complex64::ZERO; 2], t.clone(), t.clone(), [0.0; 2]);
+    let (mut dots_with_r, mut y, mut y2, mut z2) = ([Complex64::ZERO; 2], t.clone(), t.clone(), [0.0; 2]);
     space.multi_axpy(&a, &xs, &mut y).unwrap();
-    space.multi_axpy_dot_norm2(&a, &xs, &mut y2, &r, &mut dot, &mut z2).unwrap();
+    space.multi_axpy_dot_norm2(&a, &xs, &mut y2, &r, &mut dots_with_r, &mut z2).unwrap();
     assert_eq!(y, y2);
     for j in 0..2 {
         let part = |v: &Block| v[3 * j..3 * j + 3].to_vec();
-        let product = |v: &Block, w: &Block| part(v).iter().zip(part(w)).map(|(v, w)| v.conj() * w).sum::<Complex64>();
+        let product = |v: &Block, w: &Block| dot(&part(v), &part(w));
         for i in 0..4 {
             assert!((dots[2 * i + j] - product(&xs[i], &t)).norm() < 1e-14);
         }
@@ -204,7 +197,7 @@ fn the_fused_updates_do_what_they_say() {
             let expected: Complex64 = t[l] + (0..4).map(|i| a[2 * i + j] * xs[i][l]).sum::<Complex64>();
             assert!((y[l] - expected).norm() < 1e-14);
         }
-        assert!((dot[j] - product(&y, &r)).norm() < 1e-13 && (z2[j] - norm(&part(&y)).powi(2)).abs() < 1e-13);
+        assert!((dots_with_r[j] - product(&y, &r)).norm() < 1e-13 && (z2[j] - norm(&part(&y)).powi(2)).abs() < 1e-13);
     }
     // No vectors: only the norm.
     space.multi_dot(&[], &t, &mut [], &mut norm2).unwrap();
@@ -395,7 +388,7 @@ fn what_a_preconditioner_gives_is_added() {
     for k in [&converted as &dyn Preconditioner<Space>, &Identity] {
         let (mut z, mut scratch) = (space.allocate().unwrap(), space.allocate().unwrap());
         k.apply(&space, &r, &norms, &mut z).unwrap();
-        let expected: Vec<_> = before.iter().zip(&z).map(|(a, b)| a + b).collect();
+        let expected = plus(&before, 1.0, &z);
         let mut sum = before.clone();
         k.apply_add(&space, &r, &norms, &mut sum, &mut scratch).unwrap();
         assert!(sum == expected && sum != before);
@@ -408,9 +401,7 @@ fn overlap_saves_iterations() {
     let n = 32 * COLUMN;
     let b = Random(15).vector(n);
     let domains = 4;
-    let space = Space { domains, ..Space::double(n, 1) };
-    let operator = Dense::new(&space, &a);
-    let system = Uniform::new(&space, &operator);
+    uniform!(space, operator, system: Space { domains, ..Space::double(n, 1) }, &a);
     for (count, bound) in [(10, 4), (40, 6)] {
         let mut table = Vec::new();
         for overlap in 0..4 {
@@ -419,8 +410,7 @@ fn overlap_saves_iterations() {
             let mr = MinimumResidual::on_domains(&extended.domains, &blocks, steps(count)).unwrap();
             let k = Converted::new(&extended, mr).unwrap();
             let mut x = space.allocate().unwrap();
-            let mut workspace = GcrWorkspace::new(&system, 16).unwrap();
-            let info = gcr(&system, &k, &b, &mut x, &GcrParams::default(), &mut workspace, &mut ()).unwrap();
+            let info = cycles::solve(&system, &k, &b, &mut x, &GcrParams::default()).unwrap();
             assert!(residual(&a, &b, &x) <= 1.01e-10);
             println!("{count} steps, overlap of {overlap} columns: {} iterations", info.iterations);
             table.push(info.iterations);

@@ -1,152 +1,35 @@
 //! Answers: against a direct solve, in one and two precisions, for one and several right-hand sides.
 
 use crate::common::{
-    Broken, Dense, I, Random, Rounding, Space, c, direct, distance, general, norm, positive, residual,
+    Dense, I, Random, Rounding, Space, c, check_claims, direct, distance, general, mixed, norm, plus, positive,
+    residual, shadow, uniform,
 };
+use crate::methods::SolveMethod::{self, *};
+use crate::methods::{solve, solve_dense};
 use num_complex::Complex64;
 use solvers::*;
 
-type Answer = Result<Info, SolveError<Broken>>;
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum SolveMethod {
-    Cg,
-    Cgnr,
-    Cgne,
-    Bicgstab,
-    Idr,
-    /// Defect correction around BiCGstab.
-    Defect,
-}
-use SolveMethod::*;
-
 const ALL: [SolveMethod; 6] = [Cg, Cgnr, Cgne, Bicgstab, Idr, Defect];
-
-#[derive(Clone, Copy)]
-struct SolveLimits {
-    tol: f64,
-    delta: Option<f64>,
-    max_iterations: usize,
-}
-
-const USUAL: SolveLimits = SolveLimits { tol: 1e-10, delta: None, max_iterations: 5000 };
-
-fn solve<Y: System<Error = Broken>>(
-    method: SolveMethod,
-    system: &Y,
-    b: &Precise<Y>,
-    x: &mut Precise<Y>,
-    o: SolveLimits,
-) -> Answer
-where
-    Y::Sloppy: VectorSpace<Vector = Vec<Complex64>>,
-    Y::Precise: VectorSpace<Vector = Vec<Complex64>>,
-{
-    let params = SolverParams { tol: o.tol, delta: o.delta, max_iterations: o.max_iterations, ..Default::default() };
-    match method {
-        Cg => cg(system, b, x, &params, &mut CgWorkspace::new(system)?, &mut ()),
-        Cgnr => cgnr(system, b, x, &params, &mut CgNormalWorkspace::new(system)?, &mut ()),
-        Cgne => cgne(system, b, x, &params, &mut CgNormalWorkspace::new(system)?, &mut ()),
-        Bicgstab => bicgstab(system, b, x, &params, &mut BicgstabWorkspace::new(system)?, &mut ()),
-        Idr => idr(system, b, x, &params, &mut IdrWorkspace::new(system, shadow(system.sloppy().nrhs()))?, &mut ()),
-        Defect => {
-            let inner_system = Inner(system);
-            let mut inner = BicgstabWorkspace::new(&inner_system)?;
-            // There are no reliable updates in either of the solvers.
-            let params = SolverParams { delta: None, ..params };
-            let solver = |r: &Vec<Complex64>, e: &mut Vec<Complex64>, inner_params: &SolverParams| {
-                bicgstab(&inner_system, r, e, inner_params, &mut inner, &mut ())
-            };
-            defect_correction(system, b, x, &params.into(), &mut DefectWorkspace::new(system)?, solver, &mut ())
-        }
-    }
-}
-
-/// The sloppy half of a system as an operator and a system of its own.
-struct Inner<'a, Y>(&'a Y);
-
-impl<Y: System> System for Inner<'_, Y> {
-    type Error = Y::Error;
-    type Precise = Y::Sloppy;
-    type Sloppy = Y::Sloppy;
-    fn is_mixed(&self) -> bool {
-        false
-    }
-    fn precise(&self) -> &Y::Sloppy {
-        self.0.sloppy()
-    }
-    fn sloppy(&self) -> &Y::Sloppy {
-        self.0.sloppy()
-    }
-    fn apply(&self, x: &Sloppy<Y>, out: &mut Sloppy<Y>) -> Result<(), Y::Error> {
-        self.0.apply_sloppy(x, out)
-    }
-    fn apply_dagger(&self, x: &Sloppy<Y>, out: &mut Sloppy<Y>) -> Result<(), Y::Error> {
-        self.0.apply_dagger_sloppy(x, out)
-    }
-    fn apply_sloppy(&self, x: &Sloppy<Y>, out: &mut Sloppy<Y>) -> Result<(), Y::Error> {
-        self.0.apply_sloppy(x, out)
-    }
-    fn apply_dagger_sloppy(&self, x: &Sloppy<Y>, out: &mut Sloppy<Y>) -> Result<(), Y::Error> {
-        self.0.apply_dagger_sloppy(x, out)
-    }
-    fn demote(&self, scale: &[f64], from: &Sloppy<Y>, to: &mut Sloppy<Y>) -> Result<(), Y::Error> {
-        let (scale, zeros): (Vec<_>, Vec<_>) = scale.iter().map(|s| (Complex64::from(s), Complex64::ZERO)).unzip();
-        self.0.sloppy().axpby(&scale, from, &zeros, to)
-    }
-    fn accumulate(&self, scale: &[f64], from: &Sloppy<Y>, to: &mut Sloppy<Y>) -> Result<(), Y::Error> {
-        let scale: Vec<_> = scale.iter().map(Complex64::from).collect();
-        self.0.sloppy().axpy(&scale, from, to)
-    }
-    fn flops(&self) -> f64 {
-        self.0.flops_sloppy()
-    }
-    fn flops_sloppy(&self) -> f64 {
-        self.0.flops_sloppy()
-    }
-}
 
 /// Large enough for iterations to end before the dimension of the space does it for them.
 const N: usize = 160;
 
-/// The shadow vectors of IDR(4), the same for all right-hand sides.
-fn shadow(nrhs: usize) -> Vec<Vec<Complex64>> {
-    (0..4).map(|i| Random(90 + i).vector(N).repeat(nrhs)).collect()
+fn params(tol: f64) -> SolverParams {
+    SolverParams { tol, max_iterations: 5000, ..Default::default() }
 }
 
 fn matrix(method: SolveMethod) -> Vec<Complex64> {
     if method == Cg { positive(N, 100.0, 5) } else { general(N, 0.6, 6) }
 }
 
-/// Whatever is claimed has to be so; claims and the independent residual agree up to rounding.
-fn check_claims(a: &[Complex64], space: &Space, b: &[Complex64], x: &[Complex64], info: &Info, tol: f64) {
-    for j in 0..space.nrhs {
-        let (bj, xj) = (space.rhs(b, j), space.rhs(x, j));
-        if norm(bj) == 0.0 {
-            assert_eq!(norm(xj), 0.0);
-            continue;
-        }
-        let truth = residual(a, bj, xj);
-        let rounding = 1e-13 * (1.0 + norm(xj) / norm(bj));
-        assert!((truth - info.true_residual[j]).abs() <= rounding, "{truth:e} {:e}", info.true_residual[j]);
-        if info.converged {
-            assert!(truth <= tol + rounding, "claimed {tol:e}, is {truth:e}");
-        }
-    }
-}
-
 #[test]
 fn solutions_agree_with_elimination() {
     for method in ALL {
-        let a = matrix(method);
-        let space = Space::double(N, 1);
-        let operator = Dense::new(&space, &a);
-        let system = Uniform::new(&space, &operator);
-        let b = Random(1).vector(N);
-        let mut x = space.allocate().unwrap();
-        let info = solve(method, &system, &b, &mut x, SolveLimits { tol: 1e-12, ..USUAL }).unwrap();
+        let (a, b) = (matrix(method), Random(1).vector(N));
+        let mut x = vec![Complex64::ZERO; N];
+        let info = solve_dense(method, Rounding::Double, &a, &b, &mut x, &params(1e-12)).unwrap();
         assert!(info.converged && info.true_residual[0] <= 1e-12, "{method:?}");
-        check_claims(&a, &space, &b, &x, &info, 1e-12);
+        check_claims(&a, &b, &x, &info, 1e-12);
         assert!(distance(&x, &direct(&a, &b)) < 1e-9, "{method:?}");
     }
 }
@@ -154,20 +37,15 @@ fn solutions_agree_with_elimination() {
 #[test]
 fn two_precisions_reach_double_precision_in_about_as_many_iterations() {
     for method in ALL {
-        let a = matrix(method);
-        let space = Space::double(N, 1);
-        let operator = Dense::new(&space, &a);
-        let b = Random(2).vector(N);
-        let uniform = Uniform::new(&space, &operator);
-        let mut x = space.allocate().unwrap();
-        let plain = solve(method, &uniform, &b, &mut x, SolveLimits { tol: 1e-12, ..USUAL }).unwrap();
+        let (a, b) = (matrix(method), Random(2).vector(N));
+        let run = |precision| {
+            let mut x = vec![Complex64::ZERO; N];
+            (solve_dense(method, precision, &a, &b, &mut x, &params(1e-12)).unwrap(), x)
+        };
+        let (plain, _) = run(Rounding::Double);
         for precision in [Rounding::Single, Rounding::Half, Rounding::Narrow] {
-            let small = Space::new(N, 1, precision);
-            let sloppy = Dense::new(&small, &a);
-            let system = Mixed::new(&space, &operator, &small, &sloppy);
-            x.fill(Complex64::ZERO);
-            let info = solve(method, &system, &b, &mut x, SolveLimits { tol: 1e-12, ..USUAL }).unwrap();
-            check_claims(&a, &space, &b, &x, &info, 1e-12);
+            let (info, x) = run(precision);
+            check_claims(&a, &b, &x, &info, 1e-12);
             assert!(info.converged && info.reliable_updates >= 2, "{method:?} {precision:?}");
             let factor = match (precision, method) {
                 (_, Defect) => 2.0,
@@ -189,21 +67,17 @@ fn two_precisions_reach_double_precision_in_about_as_many_iterations() {
 fn right_hand_sides_of_any_size_are_brought_into_the_range_of_a_narrow_format() {
     for method in ALL {
         let a = matrix(method);
-        let space = Space::double(N, 2);
-        let operator = Dense::new(&space, &a);
-        let small = Space::new(N, 2, Rounding::Narrow);
-        let sloppy = Dense::new(&small, &a);
-        let system = Mixed::new(&space, &operator, &small, &sloppy);
+        mixed!(space, operator, small, sloppy, system: N, 2, Rounding::Narrow, &a);
         let mut b = Random(2).vector(2 * N);
         let mut x = space.allocate().unwrap();
-        let middle = solve(method, &system, &b, &mut x, USUAL).unwrap();
+        let middle = solve(method, &system, &b, &mut x, &params(1e-10), &mut ()).unwrap();
         // Powers of two: the same numbers enter the iteration, and the same answer comes out.
         let solution = x.clone();
         let factors = [2f64.powi(60), 2f64.powi(-60)];
         b.iter_mut().enumerate().for_each(|(i, b)| *b *= factors[i / N]);
         x.fill(Complex64::ZERO);
-        let info = solve(method, &system, &b, &mut x, USUAL).unwrap();
-        check_claims(&a, &space, &b, &x, &info, USUAL.tol);
+        let info = solve(method, &system, &b, &mut x, &params(1e-10), &mut ()).unwrap();
+        check_claims(&a, &b, &x, &info, 1e-10);
         assert_eq!(info.iterations, middle.iterations, "{method:?}");
         assert!((0..2 * N).all(|i| x[i] == solution[i] * factors[i / N]), "{method:?}");
     }
@@ -213,12 +87,10 @@ fn right_hand_sides_of_any_size_are_brought_into_the_range_of_a_narrow_format() 
 fn delta_zero_and_one_precision_is_the_plain_method() {
     for method in [Cg, Bicgstab, Idr] {
         let a = matrix(method);
-        let space = Space::double(N, 1);
-        let operator = Dense::new(&space, &a);
-        let system = Uniform::new(&space, &operator);
+        uniform!(space, operator, system: Space::double(N, 1), &a);
         let b = Random(3).vector(N);
         let mut x = space.allocate().unwrap();
-        let info = solve(method, &system, &b, &mut x, USUAL).unwrap();
+        let info = solve(method, &system, &b, &mut x, &params(1e-10), &mut ()).unwrap();
         // One check of the one claim; the first residual is b itself.
         assert_eq!((info.reliable_updates, info.restarts, info.precise_applications), (1, 0, 1), "{method:?}");
         // Applications and reductions; before its first iteration IDR(4) has P†r.
@@ -235,7 +107,8 @@ fn delta_zero_and_one_precision_is_the_plain_method() {
         assert_eq!(info.flops, operator.applications.get() as f64 * operator.flops());
         // Asked for, updates happen in one precision too.
         x.fill(Complex64::ZERO);
-        let asked = solve(method, &system, &b, &mut x, SolveLimits { delta: Some(0.1), ..USUAL }).unwrap();
+        let often = SolverParams { delta: Some(0.1), ..params(1e-10) };
+        let asked = solve(method, &system, &b, &mut x, &often, &mut ()).unwrap();
         assert!(asked.reliable_updates > 5 && asked.iterations.abs_diff(info.iterations) <= 3, "{method:?}");
     }
 }
@@ -251,17 +124,9 @@ fn several_right_hand_sides_equal_single_ones() {
             b[2 * N..3 * N].fill(Complex64::ZERO);
             b[3 * N..].iter_mut().enumerate().for_each(|(i, v)| *v = if i == 3 { I } else { Complex64::ZERO });
             let run = |nrhs: usize, b: &Vec<Complex64>| {
-                let space = Space::double(N, nrhs);
-                let operator = Dense::new(&space, &a);
-                let small = Space::new(N, nrhs, precision);
-                let sloppy = Dense::new(&small, &a);
-                let mut x = space.allocate().unwrap();
-                let info = if precision == Rounding::Double {
-                    solve(method, &Uniform::new(&space, &operator), b, &mut x, USUAL).unwrap()
-                } else {
-                    solve(method, &Mixed::new(&space, &operator, &small, &sloppy), b, &mut x, USUAL).unwrap()
-                };
-                check_claims(&a, &space, b, &x, &info, USUAL.tol);
+                let mut x = vec![Complex64::ZERO; nrhs * N];
+                let info = solve_dense(method, precision, &a, b, &mut x, &params(1e-10)).unwrap();
+                check_claims(&a, b, &x, &info, 1e-10);
                 (x, info)
             };
             let (block, info) = run(4, &b);
@@ -282,13 +147,11 @@ fn several_right_hand_sides_equal_single_ones() {
 fn zero_gives_zero_at_once() {
     for method in ALL {
         let a = matrix(method);
-        let space = Space::double(N, 2);
-        let operator = Dense::new(&space, &a);
-        let system = Uniform::new(&space, &operator);
+        uniform!(space, operator, system: Space::double(N, 2), &a);
         let b = space.allocate().unwrap();
         let mut x = Random(7).vector(2 * N);
         x[3] = c(f64::NAN, 0.0); // the guess is of no interest
-        let info = solve(method, &system, &b, &mut x, USUAL).unwrap();
+        let info = solve(method, &system, &b, &mut x, &params(1e-10), &mut ()).unwrap();
         assert!(info.converged && info.iterations == 0 && norm(&x) == 0.0, "{method:?}");
         assert_eq!(info.true_residual, [0.0, 0.0]);
     }
@@ -298,22 +161,20 @@ fn zero_gives_zero_at_once() {
 fn initial_guesses_are_used() {
     for method in ALL {
         let a = matrix(method);
-        let space = Space::double(N, 1);
-        let operator = Dense::new(&space, &a);
-        let system = Uniform::new(&space, &operator);
+        uniform!(space, operator, system: Space::double(N, 1), &a);
         let b = Random(8).vector(N);
         let exact = direct(&a, &b);
         let mut x = exact.clone();
-        let info = solve(method, &system, &b, &mut x, USUAL).unwrap();
+        let info = solve(method, &system, &b, &mut x, &params(1e-10), &mut ()).unwrap();
         assert_eq!(info.iterations, 0, "{method:?}");
         assert_eq!(x, exact);
 
         let mut far = space.allocate().unwrap();
-        let from_zero = solve(method, &system, &b, &mut far, USUAL).unwrap();
-        let mut near: Vec<_> = exact.iter().zip(Random(9).vector(N)).map(|(x, e)| x + 1e-6 * e).collect();
-        let from_near = solve(method, &system, &b, &mut near, USUAL).unwrap();
+        let from_zero = solve(method, &system, &b, &mut far, &params(1e-10), &mut ()).unwrap();
+        let mut near = plus(&exact, 1e-6, &Random(9).vector(N));
+        let from_near = solve(method, &system, &b, &mut near, &params(1e-10), &mut ()).unwrap();
         assert!(from_near.iterations < from_zero.iterations, "{method:?}");
-        check_claims(&a, &space, &b, &near, &from_near, USUAL.tol);
+        check_claims(&a, &b, &near, &from_near, 1e-10);
     }
 }
 
@@ -324,19 +185,11 @@ fn ill_conditioned_systems_end_truly_or_with_an_error() {
     for method in ALL {
         for precision in [Rounding::Double, Rounding::Single, Rounding::Half, Rounding::Narrow] {
             for tol in [1e-6, 1e-10] {
-                let space = Space::double(N, 1);
-                let operator = Dense::new(&space, &a);
-                let small = Space::new(N, 1, precision);
-                let sloppy = Dense::new(&small, &a);
                 let b = Random(12).vector(N);
-                let mut x = space.allocate().unwrap();
+                let mut x = vec![Complex64::ZERO; N];
                 let max_iterations = if precision == Rounding::Narrow { 2_000 } else { 20_000 };
-                let o = SolveLimits { tol, max_iterations, ..USUAL };
-                let answer = if precision == Rounding::Double {
-                    solve(method, &Uniform::new(&space, &operator), &b, &mut x, o)
-                } else {
-                    solve(method, &Mixed::new(&space, &operator, &small, &sloppy), &b, &mut x, o)
-                };
+                let limits = SolverParams { max_iterations, ..params(tol) };
+                let answer = solve_dense(method, precision, &a, &b, &mut x, &limits);
                 let (info, what) = match &answer {
                     Ok(info) => (info, format!("converged in {}", info.iterations)),
                     Err(error) => (error.info().expect("no backend error here"), error.to_string()),
@@ -362,15 +215,11 @@ fn ill_conditioned_systems_end_truly_or_with_an_error() {
 #[test]
 fn a_workspace_serves_many_solves_and_nothing_is_allocated_in_them() {
     let a = positive(N, 100.0, 13);
-    let space = Space::double(N, 1);
-    let operator = Dense::new(&space, &a);
-    let small = Space::new(N, 1, Rounding::Single);
-    let sloppy = Dense::new(&small, &a);
-    let system = Mixed::new(&space, &operator, &small, &sloppy);
+    mixed!(space, operator, small, sloppy, system: N, 1, Rounding::Single, &a);
     let mut cg_space = CgWorkspace::new(&system).unwrap();
     let mut normal_space = CgNormalWorkspace::new(&system).unwrap();
     let mut bicgstab_space = BicgstabWorkspace::new(&system).unwrap();
-    let mut idr_space = IdrWorkspace::new(&system, shadow(1)).unwrap();
+    let mut idr_space = IdrWorkspace::new(&system, shadow(N, 4, 1)).unwrap();
     let mut x = space.allocate().unwrap();
     let before = (space.allocations.get(), small.allocations.get());
     let mut first: Option<Vec<Info>> = None;

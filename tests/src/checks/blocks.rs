@@ -175,8 +175,7 @@ fn matrices<F: Kind>(
         for (k, product) in products.iter().enumerate() {
             let (i, j) = (k / n, k % n);
             let (expected, scale) = (dot(&xs[i], &ys[j]), (x_norms[i] * y_norms[j]).sqrt());
-            report.number(scope, "gram, real part", product.re, expected.re, scale, tol);
-            report.number(scope, "gram, imaginary part", product.im, expected.im, scale, tol);
+            report.complex(scope, "gram", (*product, expected), scale, tol);
         }
         // The same vectors twice: norms on the diagonal.
         space.gram(x.parity(parity), x.parity(parity), &mut products)?;
@@ -237,8 +236,7 @@ fn krylov_spaces<F: Kind>(
             for j in 0..n {
                 let (x, y, product) = (&even[a][j], &even[b][j], products[(b * (b + 1) / 2 + a) * n + j]);
                 let (expected, scale) = (dot(x, y), (norm2(x) * norm2(y)).sqrt());
-                report.number(scope, "multi_gram, real part", product.re, expected.re, scale, tol);
-                report.number(scope, "multi_gram, imaginary part", product.im, expected.im, scale, tol);
+                report.complex(scope, "multi_gram", (product, expected), scale, tol);
             }
         }
     }

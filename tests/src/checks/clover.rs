@@ -6,12 +6,12 @@ use crate::formats::{self, LinkFormat};
 use crate::links;
 use crate::reference::{dot, norm2, on_parity};
 use crate::report::{CheckReport, Scope, Tolerance};
+use crate::testkit::lattice;
 use ferrite::backend::Backend;
 use ferrite::domain::Result;
 use ferrite::field::host::HostSpinor;
 use ferrite::field::{DeviceGauge, FieldShape, FullField, GaugeField};
 use ferrite::gauge::generate;
-use ferrite::lattice::Lattice;
 use ferrite::operators::{
     Anisotropy, CloverParams, DiagonalForm, EvenOdd, EvenOddWilson, Schur, TimeBoundary, Wilson, WilsonParams,
 };
@@ -33,7 +33,6 @@ pub fn parameters(mass: f64) -> [CloverParams; 2] {
 
 /// Lattices for the clover kernels, all with links that reconstruct 8 can keep.
 pub fn clover_cases() -> Vec<Case> {
-    let lattice = |size| Lattice::new(size).expect("even extents");
     vec![
         Case::new(generate::random(lattice([2, 4, 6, 8]), 1), 10),
         Case::new(generate::weak_field(lattice([4, 4, 4, 4]), 2, 0.1), 40),

@@ -2,6 +2,8 @@
 use crate::accuracy::{Accuracy, summation};
 use crate::report::{CheckReport, Scope, Tolerance};
 use crate::staggered_reference::{self as reference, LinkCoefficients, project, unitary_links};
+use crate::testkit::lattice;
+use crate::testkit::matrix::{adjoint, determinant, farthest, multiply, scale, unit};
 use ferrite::Precision;
 use ferrite::backend::Backend;
 use ferrite::domain::{DeviceError, Domain, Result};
@@ -15,7 +17,6 @@ use num_complex::Complex64;
 /// Random and rough links on odd-shaped lattices: with extents 2, paths of three steps and Lepage's staples end where
 /// shorter ones do; with 4, a long link and a thin one backward join the same sites.
 pub fn link_cases() -> Vec<HostGauge> {
-    let lattice = |size| Lattice::new(size).expect("even extents");
     vec![
         generate::random(lattice([2, 4, 6, 8]), 31),
         generate::weak_field(lattice([6, 2, 4, 10]), 32, 0.3),
@@ -63,11 +64,10 @@ fn magnitude(c: &LinkCoefficients) -> f64 {
 
 /// The largest real or imaginary part.
 fn largest(gauge: &HostGauge) -> f64 {
-    let parts = gauge.links().as_flattened().as_flattened().iter();
-    parts.fold(0.0, |l: f64, z| l.max(z.re.abs()).max(z.im.abs()))
+    super::peak(gauge.numbers())
 }
 fn peak(u: &Matrix) -> f64 {
-    u.iter().flatten().fold(0.0, |l: f64, z| l.max(z.re.abs()).max(z.im.abs()))
+    super::peak(u.as_flattened())
 }
 
 /// Tolerance for links whose elements are off by `off`: of ‖δF‖ / ‖F‖, and of one element over the largest of its matrix.
@@ -75,7 +75,7 @@ fn within(off: f64, links: &HostGauge) -> Tolerance {
     if off == 0.0 {
         return Tolerance { relative: 0.0, worst: 0.0 };
     }
-    let elements = links.links().as_flattened().as_flattened();
+    let elements = links.numbers();
     let rms = (elements.iter().map(|z| z.norm_sqr()).sum::<f64>() / elements.len() as f64).sqrt();
     let smallest = links.links().iter().map(peak).filter(|p| *p > 0.0).fold(f64::INFINITY, f64::min);
     // Worst among many thousands.
@@ -197,8 +197,8 @@ fn from_host(
     if group != LinkGroup::Neither {
         let u = links.long.link(0, 0);
         let c = made.long_scale;
-        let unit = project(&u.map(|row| row.map(|z| z / c)));
-        let off = u.iter().flatten().zip(unit.iter().flatten()).map(|(u, v)| (u - c * v).norm()).fold(0.0, f64::max);
+        let unit = project(&scale((1.0 / c).into(), u));
+        let off = farthest(u.as_flattened(), scale(c.into(), &unit).as_flattened());
         // The scale is a sum over all elements.
         let tol = summation(9 * links.long.links().len());
         report.error(scope, "from the host, scale of long links", off / c.abs(), tol);
@@ -209,11 +209,6 @@ fn from_host(
     }
     Ok(())
 }
-fn determinant(u: &Matrix) -> Complex64 {
-    let minor = |j: usize, k: usize| u[1][j] * u[2][k] - u[1][k] * u[2][j];
-    u[0][0] * minor(1, 2) + u[0][1] * minor(2, 0) + u[0][2] * minor(0, 1)
-}
-
 /// Factor by which the rounding of cofactors grows in the inverse: s³ / |det V| for singular values of size s. It is larger than the
 /// condition number if two of them are small.
 fn amplification(v: &Matrix) -> f64 {
@@ -231,7 +226,7 @@ fn projection(domain: &Domain, gauge: &HostGauge, (scope, report): (&Scope, &mut
         let s = 10f64.powi(k as i32 % 5);
         let factor = Complex64::from_polar(10f64.powi(k as i32 % 41 - 20), k as f64);
         let stretched: Matrix = std::array::from_fn(|a| v[a].map(|z| factor * z / s.powi(a as i32)));
-        *u = crate::reference::multiply(u, &stretched);
+        *u = multiply(u, &stretched);
     }
     for (name, v) in [("fat links", &fat), ("hard matrices", &hard)] {
         let projected = fat_links::project_u3(&GaugeField::upload(domain, v)?);
@@ -239,14 +234,11 @@ fn projection(domain: &Domain, gauge: &HostGauge, (scope, report): (&Scope, &mut
         let w = w.download()?;
         let (mut unitary, mut hermitian, mut same) = (0f64, 0f64, 0f64);
         for (w, v) in w.links().iter().zip(v.links()) {
-            let distance = |a: &Matrix, b: &Matrix| {
-                a.iter().flatten().zip(b.iter().flatten()).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max)
-            };
-            let adjoint = crate::reference::adjoint(w);
-            unitary = unitary.max(distance(&crate::reference::multiply(&adjoint, w), &crate::reference::unit()));
+            let distance = |a: &Matrix, b: &Matrix| farthest(a.as_flattened(), b.as_flattened());
+            unitary = unitary.max(distance(&multiply(&adjoint(w), w), &unit()));
             // V = W H with H Hermitian.
-            let h = crate::reference::multiply(&adjoint, v);
-            hermitian = hermitian.max(distance(&h, &crate::reference::adjoint(&h)) / peak(v) / amplification(v));
+            let h = multiply(&adjoint(w), v);
+            hermitian = hermitian.max(distance(&h, &adjoint(&h)) / peak(v) / amplification(v));
             same = same.max(distance(w, &project(v)) / amplification(v));
         }
         report.error(scope, &format!("U(3) of {name}: unitary"), unitary, 1e-14);
@@ -334,7 +326,7 @@ pub fn singular_matrices(backend: &dyn Backend, report: &mut CheckReport) -> Res
         let (s, c) = angle.sin_cos();
         long.links_mut()[place] = [[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]].map(|row| row.map(Complex64::from));
     }
-    long.links_mut().as_flattened_mut().as_flattened_mut().iter_mut().for_each(|z| *z /= 24.0);
+    long.numbers_mut().iter_mut().for_each(|z| *z /= 24.0);
     let made = Improvement::from_host(&domain, &gauge, &long)?;
     report.holds(&scope, "singular long links over their number", made.singular_long_links()? == 1);
     Ok(())

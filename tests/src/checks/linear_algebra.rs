@@ -133,8 +133,7 @@ impl<F: Kind> Algebra<F> {
         for j in 0..got.len() {
             let (x, y) = (on_parity(parity, &x[j]), on_parity(parity, &y[j]));
             let (expected, scale) = (dot(&x, &y), (norm2(&x) * norm2(&y)).sqrt());
-            report.number(&self.scope, &format!("{name}, real part"), got[j].re, expected.re, scale, tol);
-            report.number(&self.scope, &format!("{name}, imaginary part"), got[j].im, expected.im, scale, tol);
+            report.complex(&self.scope, name, (got[j], expected), scale, tol);
         }
     }
     fn terms(&self) -> usize {

@@ -29,7 +29,7 @@ pub use gauge::plaquette;
 pub use linear_algebra::{conversions, linear_algebra, not_a_number};
 pub use multigrid::{Aggregation, multigrid, multigrid_levels, multigrid_solves, restriction};
 pub use quark_smearing::quark_smearing;
-pub use quenched::{distance, gauge_fixing, quenched};
+pub use quenched::{gauge_fixing, quenched};
 pub use solves::{schemes, solves};
 pub use staggered::{
     improved_kernels, staggered_cases, staggered_kernels, staggered_phases_of_hops, staggered_properties,
@@ -45,6 +45,7 @@ use crate::accuracy::Accuracy;
 use crate::formats;
 use crate::reference::{combine, dot, norm2, on_parity};
 use crate::report::{CheckReport, Scope, Tolerance};
+use crate::testkit::lattice;
 use ferrite::backend::Backend;
 use ferrite::domain::{DeviceError, Domain, Result};
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
@@ -126,7 +127,6 @@ fn upload<F: Fermion>(
 /// Small and odd-shaped lattices: extents 2, where both neighbours are the same site; less than a tile of sites; none
 /// of them a multiple of the tile.
 pub fn small_cases() -> Vec<Case> {
-    let lattice = |size| Lattice::new(size).expect("even extents");
     vec![
         Case::new(generate::random(lattice([2, 4, 6, 8]), 1), 10),
         Case::new(generate::weak_field(lattice([4, 4, 4, 4]), 2, 0.1), 40),
@@ -139,11 +139,11 @@ pub fn small_cases() -> Vec<Case> {
 }
 /// A lattice of a block and a half of the sites that a thread of the CPU takes at a time.
 pub fn two_block_case() -> Case {
-    Case::new(generate::random(Lattice::new([8, 8, 6, 8]).expect("even extents"), 6), 190)
+    Case::new(generate::random(lattice([8, 8, 6, 8]), 6), 190)
 }
 /// A lattice of several blocks of sites.
 pub fn large_case() -> Case {
-    Case::new(generate::random(Lattice::new([8, 8, 8, 16]).expect("even extents"), 6), 190)
+    Case::new(generate::random(lattice([8, 8, 8, 16]), 6), 190)
 }
 
 /// Fields on the host, one for each right-hand side.
@@ -178,8 +178,7 @@ fn apply_dot<F: Kind>(
         let (w, norm) = (on_parity(parity, &stored_w[j]), norm2(&expected[j]));
         let (product, scale) = (dot(&w, &expected[j]), (norm2(&w) * norm).sqrt());
         report.number(scope, &format!("{name} with sums, norm"), norms[j], norm, norm, tol);
-        report.number(scope, &format!("{name} with sums, real part"), dots[j].re, product.re, scale, tol);
-        report.number(scope, &format!("{name} with sums, imaginary part"), dots[j].im, product.im, scale, tol);
+        report.complex(scope, &format!("{name} with sums"), (dots[j], product), scale, tol);
         let x = on_parity(parity, &stored_psi[j]);
         let (x_x, w_w) = (norm2(&x), norm2(&w));
         for (what, got, exact, scale) in [
@@ -189,15 +188,7 @@ fn apply_dot<F: Kind>(
             ("|x|^2", all[j].x_x.into(), x_x.into(), x_x),
             ("|y|^2", all[j].y_y.into(), norm.into(), norm),
         ] {
-            report.number(scope, &format!("{name} with all sums, {what}, real part"), got.re, exact.re, scale, tol);
-            report.number(
-                scope,
-                &format!("{name} with all sums, {what}, imaginary part"),
-                got.im,
-                exact.im,
-                scale,
-                tol,
-            );
+            report.complex(scope, &format!("{name} with all sums, {what}"), (got, exact), scale, tol);
         }
     }
     Ok(())

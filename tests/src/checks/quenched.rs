@@ -1,19 +1,13 @@
 //! Checks of the quenched generator and of gauge fixing, which change links by themselves: the same on every backend.
-use crate::report::{CheckReport, Scope, larger};
+use crate::report::{CheckReport, Scope};
+use crate::testkit::farthest_links;
 use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::{Domain, Result};
-use ferrite::field::host::HostGauge;
 use ferrite::gauge::fixing::relax::{Gauge, Relaxation, functional, theta};
 use ferrite::gauge::generate;
 use ferrite::gauge::measure;
 use ferrite::gauge::quenched::{Generator, Start};
 use ferrite::lattice::Lattice;
-
-/// The largest distance of two elements.
-pub fn distance(a: &HostGauge, b: &HostGauge) -> f64 {
-    let pairs = a.links().iter().flatten().flatten().zip(b.links().iter().flatten().flatten());
-    pairs.map(|(a, b)| (a - b).norm()).fold(0.0, larger)
-}
 
 /// Heat bath and over-relaxation on `backend` against the same on one thread of the CPU, link by link. A decision that
 /// came out differently would be seen as a distance of order one.
@@ -25,14 +19,14 @@ pub fn quenched(backend: &dyn Backend, report: &mut CheckReport) -> Result {
         let mut there = Generator::new(&Domain::single(Cpu::new(Some(1)), lattice)?, start, beta, 77)?;
         let scope = Scope { format: "double".into(), detail: format!("{lattice} β = {beta}") };
         let initial = here.gauge()?;
-        report.error(&scope, "quenched: upload and download", distance(&initial, &there.gauge()?), 0.0);
+        report.error(&scope, "quenched: upload and download", farthest_links(&initial, &there.gauge()?), 0.0);
         for _ in 0..2 {
             here.sweep(1, 1)?;
             there.sweep(1, 1)?;
         }
         let (ours, theirs) = (here.gauge()?, there.gauge()?);
-        report.error(&scope, "quenched: links", distance(&ours, &theirs), 1e-12);
-        report.holds(&scope, "quenched: links have moved", distance(&ours, &initial) > 0.1);
+        report.error(&scope, "quenched: links", farthest_links(&ours, &theirs), 1e-12);
+        report.holds(&scope, "quenched: links have moved", farthest_links(&ours, &initial) > 0.1);
         report.error(&scope, "quenched: unitarity", measure::unitarity(&ours).violation, 1e-14);
         let (device, host) = (here.plaquette()?, measure::plaquette(&ours));
         report.number(&scope, "quenched: spatial plaquette", device.spatial, host.spatial, 1.0, 1e-13);
@@ -57,7 +51,7 @@ pub fn gauge_fixing(backend: &dyn Backend, report: &mut CheckReport) -> Result {
             // Sums in another order; differences of turns of 1e-16 grow in six passes.
             report.number(&scope, "gauge fixing: theta", ours.theta, theirs.theta, theirs.theta, 1e-11);
             let (here, there) = (here.finish()?, there.finish()?);
-            report.error(&scope, "gauge fixing: links", distance(&here, &there), 1e-12);
+            report.error(&scope, "gauge fixing: links", farthest_links(&here, &there), 1e-12);
             report.error(&scope, "gauge fixing: unitarity", measure::unitarity(&here).violation, 1e-14);
             let expected = theta(&here, kind);
             report.number(&scope, "gauge fixing: theta, host", ours.theta, expected, expected, 1e-12);

@@ -216,7 +216,7 @@ impl Kept {
         let (precision, storage) = format;
         // As for Wilson: reconstruction is exact where storage is much coarser than arithmetic.
         let factor = scale.abs() * if precision.is_coarse() { 1.5 } else { 1.5 + links::arithmetic(storage) };
-        let elements = gauge.links().as_flattened().as_flattened();
+        let elements = gauge.numbers();
         let square = elements.iter().map(|z| z.norm_sqr()).sum::<f64>() / (3 * gauge.links().len()) as f64;
         let largest = elements.iter().map(|z| z.norm()).fold(0.0, f64::max);
         Kept { steps, rms: factor * rms + built, worst: factor * worst + 5.0 * built, size: square.sqrt(), largest }

@@ -5,19 +5,18 @@ use crate::formats::{self, LinkFormat};
 use crate::links;
 use crate::reference::{WilsonDirac, adjoint, colour_multiply, field};
 use crate::report::CheckReport;
+use crate::testkit::lattice;
 use ferrite::backend::Backend;
 use ferrite::domain::Result;
 use ferrite::field::host::{HostGauge, HostSpinor};
 use ferrite::field::{DeviceGauge, FieldShape, FullField, GaugeField};
 use ferrite::gauge::fixing::{Transformation, temporal_gauge};
 use ferrite::gauge::generate;
-use ferrite::lattice::Lattice;
 use ferrite::operators::{Anisotropy, TimeBoundary, Wilson, WilsonParams};
 use std::sync::Arc;
 
 /// Lattices with different shares of hops across the boundary in t: a quarter, half, all of them, an eighth.
 pub fn temporal_cases() -> Vec<Case> {
-    let lattice = |size| Lattice::new(size).expect("even extents");
     vec![
         Case::new(generate::random(lattice([2, 4, 6, 8]), 31), 400),
         Case::new(generate::weak_field(lattice([4, 4, 4, 4]), 32, 0.3), 430),

@@ -1,6 +1,5 @@
 //! Twisted boundary conditions: against the reference, for free quarks, and against what they are equivalent to.
 use crate::program::Room;
-use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, HostSpinor, Spinor};
@@ -18,34 +17,28 @@ use ferrite_tests::checks::{self, THETA};
 use ferrite_tests::cut;
 use ferrite_tests::gamma;
 use ferrite_tests::reference::{combine, field, norm2, spin_multiply, turned};
-use ferrite_tests::report::{CheckReport, relative_error};
+use ferrite_tests::report::relative_error;
 use ferrite_tests::staggered_reference::LinkCoefficients;
+use ferrite_tests::testkit::{on_cpu, on_grid};
 use ferrite_tests::wilson_like_reference::WilsonLikeDirac;
 use num_complex::Complex64;
 use std::f64::consts::{PI, TAU};
 use std::fmt::Debug;
 use std::fs;
 
-fn passed(check: impl FnOnce(&Cpu, &mut CheckReport)) {
-    let mut report = CheckReport::default();
-    check(&Cpu::new(None), &mut report);
-    print!("{}", report.table());
-    report.assert_passed();
-}
-
 #[test]
 fn staggered_hops_agree_with_the_reference() {
-    passed(|cpu, report| checks::staggered_phases_of_hops(cpu, report).unwrap());
+    on_cpu(checks::staggered_phases_of_hops);
 }
 
 #[test]
 fn wilson_like_solves_end_at_their_tolerance() {
-    passed(|cpu, report| checks::wilson_like_angles(cpu, report).unwrap());
+    on_cpu(checks::wilson_like_angles);
 }
 
 #[test]
 fn staggered_solves_end_at_their_tolerance() {
-    passed(|cpu, report| checks::staggered_angles(cpu, report).unwrap());
+    on_cpu(checks::staggered_angles);
 }
 
 /// The image under an operator, by kernels in double.
@@ -293,11 +286,10 @@ fn processes_have_the_phases_of_the_whole_lattice() {
     let reference = WilsonLikeDirac::twisted(&with_phases, wilson, [clover.space, clover.time], 0.0);
     let eta: HostSpinor = generate::random_source(lattice, 9);
     for grid in [[1, 2, 1, 1], [1, 1, 1, 2]] {
-        let solutions = Threads::run(2, |world| {
-            let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
+        let solutions = on_grid(grid, lattice, |domain| {
             let (section, part) = (domain.section(), cut::links_of(&domain.section(), &gauge));
             for (operator, whole) in operators.iter().zip(&whole) {
-                let found = numbers(&domain, &part, operator.clone());
+                let found = numbers(domain, &part, operator.clone());
                 let n = operator.kind().spins() * 3;
                 let same = (0..found.len()).all(|k| found[k] == whole[n * section.global_index(k / n) + k % n]);
                 assert!(same, "{} on {grid:?}", operator.definition().name);
@@ -309,7 +301,7 @@ fn processes_have_the_phases_of_the_whole_lattice() {
             let solved = [Method::BICGSTAB, Method::GCR_DD, Method::MULTIGRID].map(|method| {
                 let precision = Precision::Single;
                 let request = Request { method, precision, schwarz, multigrid, ..Request::new(&clover) };
-                let configuration = Configuration::new(&domain, &part);
+                let configuration = Configuration::new(domain, &part);
                 let (solutions, claim) =
                     configuration.solve(std::slice::from_ref(&eta), None, &request, &mut ()).unwrap();
                 assert!(claim.converged && claim.method == method, "{method:?} on {grid:?}");
@@ -320,9 +312,8 @@ fn processes_have_the_phases_of_the_whole_lattice() {
                 }
                 solutions[0].sites().to_vec()
             });
-            Ok::<_, std::convert::Infallible>((section, solved))
-        })
-        .unwrap();
+            (section, solved)
+        });
         for method in 0..3 {
             let mut psi = HostSpinor::zero(lattice);
             for (section, solved) in &solutions {

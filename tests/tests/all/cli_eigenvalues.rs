@@ -1,11 +1,11 @@
 //! `ferrite eigenvalues`: against dense matrices on tiny lattices, and free fields.
 use crate::program::*;
-use ferrite::field::host::{HostColour, HostSpinor};
+use ferrite::field::host::{ColourVector, Spinor};
 use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::lattice::Lattice;
-use ferrite_tests::dense::DenseMatrix;
 use ferrite_tests::reference::WilsonDirac;
 use ferrite_tests::staggered_reference::{Boundary, EtaPhases, ReferenceLinks, StaggeredDirac};
+use ferrite_tests::testkit::dense::{all_numbers, dense, even_numbers, squares_of_singular_values};
 use serde_json::Value;
 use std::f64::consts::TAU;
 
@@ -33,11 +33,6 @@ fn expect(found: &Value, exact: [f64; 2], what: &str) {
     assert!((condition * exact[0] / exact[1] - 1.0).abs() < 2e-7, "{what}");
 }
 
-fn even(lattice: Lattice, components: usize) -> Vec<usize> {
-    let is_even = |site: &usize| lattice.coordinates(*site).iter().sum::<usize>() % 2 == 0;
-    (0..lattice.volume()).filter(is_even).flat_map(|site| (0..components).map(move |k| components * site + k)).collect()
-}
-
 #[test]
 fn eigenvalues_are_those_of_dense_matrices() {
     let room = Room::new();
@@ -45,10 +40,9 @@ fn eigenvalues_are_those_of_dense_matrices() {
     let gauge = read_gauge(room.path("cfg.ildg").as_path(), &ReadOptions::default()).unwrap().gauge;
     let lattice = gauge.lattice();
     let dirac = WilsonDirac::new(&gauge, 0.1, -1.0);
-    let schur = DenseMatrix::of(lattice, |psi: &HostSpinor| dirac.schur(false, psi)).restricted(&even(lattice, 12));
-    let squares = schur.squares_of_singular_values();
+    let schur = dense(lattice, &even_numbers::<Spinor>(lattice), |psi| dirac.schur(false, psi));
     let found = room.json("eigenvalues cfg.ildg --mass 0.1");
-    expect(&found, [squares[0], squares[squares.len() - 1]], "wilson");
+    expect(&found, squares_of_singular_values(&schur), "wilson");
     assert!(found["configurations"][0]["d_dagger_d"].is_null());
 
     let mass = 0.05;
@@ -57,9 +51,8 @@ fn eigenvalues_are_those_of_dense_matrices() {
     let hisq = improved.operator(mass, EtaPhases::Milc, Boundary::Sign(-1.0));
     for (name, operator) in [("staggered", &naive), ("hisq", &hisq)] {
         // M from even sites to all: its singular values are those of M†M on the even sites.
-        let whole = DenseMatrix::of(lattice, |v: &HostColour| operator.apply(false, v));
-        let squares = whole.squares_of_singular_values();
-        let exact = [squares[0], squares[squares.len() - 1]];
+        let whole = dense(lattice, &all_numbers::<ColourVector>(lattice), |v| operator.apply(false, v));
+        let exact = squares_of_singular_values(&whole);
         let found = room.json(&format!("eigenvalues cfg.ildg --operator {name} --mass {mass}"));
         expect(&found, exact, name);
         for (key, exact) in [("smallest", exact[0]), ("largest", exact[1])] {

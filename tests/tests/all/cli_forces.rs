@@ -2,7 +2,6 @@
 use crate::program::*;
 use ferrite::files::{ReadOptions, read_gauge};
 use ferrite_tests::flow_reference::FlowForce;
-use serde_json::Value;
 use std::fs;
 
 const INPUT: &str = r#"
@@ -27,10 +26,6 @@ flavours = 2
 hasenbusch-mu = [0.3]
 level = [0, 1]
 "#;
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
-}
 
 #[test]
 fn forces_are_printed_before_a_run() {

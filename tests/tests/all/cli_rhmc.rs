@@ -147,8 +147,7 @@ fn a_run_and_how_it_goes_on() {
     room.fails(2, "report whole -o whole/state.toml", &["whole/state.toml", ".html"]);
     room.fails(2, "report .", &["no trajectories.jsonl"]);
     // Times of kernels were taken in the last one.
-    let text = fs::read_to_string(room.path("whole/trajectories.jsonl")).unwrap();
-    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let last = all_lines(&room, "whole").pop().unwrap();
     assert!(number(&last["kernels"]["share"]) > 0.3, "{}", last["kernels"]);
 
     // In two parts: the same to the bit.
@@ -238,9 +237,7 @@ fn condensates_in_batches() {
     let run = "rhmc run.toml --set trajectories=1 --set measure.condensate=5";
     let made = |folder: &str, flags: &str| {
         room.json(&format!("{run} --out {folder} {flags}"));
-        let text = fs::read_to_string(room.path(folder).join("trajectories.jsonl")).unwrap();
-        let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
-        (first["run"]["measure"]["batches"].clone(), lines(&room, folder).swap_remove(0))
+        (all_lines(&room, folder)[0]["run"]["measure"]["batches"].clone(), lines(&room, folder).swap_remove(0))
     };
     let (batches, whole) = made("whole", "");
     assert_eq!(batches, json!([3, 2]));

@@ -10,30 +10,21 @@ use std::path::Path;
 #[test]
 fn milcs_trajectories() {
     let Some(folder) = refdata::folder() else { return };
-    let text = fs::read_to_string(folder.join("answers/milc_rhmc_asqtad_omelyan.json")).unwrap();
-    let answers: Value = serde_json::from_str(&text).unwrap();
-    let room = Room::new();
-    fs::create_dir(room.path("milc")).unwrap();
-    for trajectory in 1..=2 {
-        let copy = |from: &str, to: &str, inner: &str| {
-            let data =
-                fs::read(folder.join(format!("fields/rhmc_noise/omelyan_traj{trajectory}_{from}.c128"))).unwrap();
-            write_npy(&room.path(&format!("milc/{to}.npy")), &format!("6, 6, 6, 6, {inner}"), &data);
-        };
-        copy("momentum", &format!("momenta.{trajectory}"), "4, 3, 3");
-        copy("xi0", &format!("pseudofermions.{trajectory}.0"), "3");
-        copy("pbp_m0.01", &format!("noise.{trajectory}.0"), "3");
-        copy("pbp_m0.05", &format!("noise.{trajectory}.1"), "3");
-    }
-    let functions = json!([functions(&answers["rationals"][0])]);
-    fs::write(room.path("milc/functions.json"), functions.to_string()).unwrap();
-    let start = folder.join("configs/lat.sample.l6666b650m010m050");
-    let input = format!(
-        r#"
+    let answers = answers(&folder, "milc_rhmc_asqtad_omelyan.json");
+    let file =
+        |trajectory: usize, from: &str, to: String, inner| (format!("omelyan_traj{trajectory}_{from}"), to, inner);
+    let files = (1..=2).flat_map(|k| {
+        [
+            file(k, "momentum", format!("momenta.{k}"), "4, 3, 3"),
+            file(k, "xi0", format!("pseudofermions.{k}.0"), "3"),
+            file(k, "pbp_m0.01", format!("noise.{k}.0"), "3"),
+            file(k, "pbp_m0.05", format!("noise.{k}.1"), "3"),
+        ]
+    });
+    let input = r#"
 lattice = [6, 6, 6, 6]
 trajectories = 2
 seed = 1
-start = "{}"
 [gauge]
 action = "luscher-weisz"
 beta = 6.5
@@ -48,21 +39,12 @@ operator = "asqtad"
 u0 = 0.862
 mass = [0.01, 0.05]
 flavours = [2, 1]
-[precision]
-gauge-force = "double"
-dynamics = "double"
-dynamics-tol = 1e-13
-action-tol = 1e-13
-[measure]
-condensate-tol = 1e-13
-"#,
-        start.canonicalize().unwrap().display()
-    );
-    fs::write(room.path("run.toml"), input).unwrap();
-    room.json("rhmc run.toml --out run --replay milc");
+"#;
+    let start = "configs/lat.sample.l6666b650m010m050";
+    let lines = replay(&folder, files, &answers["rationals"], 1, (start, input));
     let exact = answers["independent_numpy_rerun"]["traj"].as_array().unwrap();
-    assert_eq!((lines(&room, "run").len(), exact.len()), (2, 2));
-    for ((line, milc), exact) in lines(&room, "run").iter().zip(answers["milc"].as_array().unwrap()).zip(exact) {
+    assert_eq!((lines.len(), exact.len()), (2, 2));
+    for ((line, milc), exact) in lines.iter().zip(answers["milc"].as_array().unwrap()).zip(exact) {
         for (k, end) in ["start", "end"].into_iter().enumerate() {
             for (j, part) in ["gauge", "kinetic", "fermions"].into_iter().enumerate() {
                 // Of 1e4, with rounding errors of 1e-12 that molecular dynamics spreads.
@@ -89,28 +71,16 @@ condensate-tol = 1e-13
 #[test]
 fn milcs_trajectory_with_hisq() {
     let Some(folder) = refdata::folder() else { return };
-    let answers: Value =
-        serde_json::from_str(&fs::read_to_string(folder.join("answers/milc_rhmc_hisq.json")).unwrap()).unwrap();
-    let room = Room::new();
-    fs::create_dir(room.path("milc")).unwrap();
-    let copy = |from: &str, to: &str, inner: &str| {
-        let data = fs::read(folder.join(format!("fields/rhmc_noise/hisq_traj1_{from}.c128"))).unwrap();
-        write_npy(&room.path(&format!("milc/{to}.npy")), &format!("6, 6, 6, 6, {inner}"), &data);
-    };
-    copy("momentum", "momenta.1", "4, 3, 3");
-    (0..4).for_each(|k| copy(&format!("xi{k}"), &format!("pseudofermions.1.{k}"), "3"));
-    copy("pbp_m0.0018", "noise.1.0", "3");
-    copy("pbp_m0.018", "noise.1.1", "3");
-    // The heavy ones are three pseudofermions with the same functions.
-    let functions: Vec<Value> = (0..2).map(|group| functions(&answers["rationals"][group])).collect();
-    fs::write(room.path("milc/functions.json"), Value::from(functions).to_string()).unwrap();
-    let start = folder.join("added/lat.sample.l6666.hisq");
-    let input = format!(
-        r#"
+    let answers = answers(&folder, "milc_rhmc_hisq.json");
+    let mut files: Vec<_> = (0..4).map(|k| (format!("xi{k}"), format!("pseudofermions.1.{k}"), "3")).collect();
+    files.push(("momentum".into(), "momenta.1".into(), "4, 3, 3"));
+    files.push(("pbp_m0.0018".into(), "noise.1.0".into(), "3"));
+    files.push(("pbp_m0.018".into(), "noise.1.1".into(), "3"));
+    let files = files.into_iter().map(|(from, to, inner)| (format!("hisq_traj1_{from}"), to, inner));
+    let input = r#"
 lattice = [6, 6, 6, 6]
 trajectories = 1
 seed = 1
-start = "{}"
 [gauge]
 action = "luscher-weisz"
 beta = 7.4
@@ -131,20 +101,12 @@ naik-epsilon = 0.0
 mass = [0.2]
 flavours = [3]
 pseudofermions = 3
-[precision]
-gauge-force = "double"
-dynamics = "double"
-dynamics-tol = 1e-13
-action-tol = 1e-13
-[measure]
-condensate-tol = 1e-13
-"#,
-        start.canonicalize().unwrap().display()
-    );
-    fs::write(room.path("run.toml"), input).unwrap();
-    room.json("rhmc run.toml --out run --replay milc");
+"#;
+    // The heavy ones are three pseudofermions with the same functions.
+    let start = "added/lat.sample.l6666.hisq";
+    let lines = replay(&folder, files, &answers["rationals"], 2, (start, input));
     let (exact, milc) = (&answers["independent_numpy_rerun"], &answers["milc"][0]);
-    let line = &lines(&room, "run")[0];
+    let line = &lines[0];
     println!("{line}");
     for (k, end) in ["start", "end"].into_iter().enumerate() {
         for (j, part) in ["gauge", "kinetic", "fermions"].into_iter().enumerate() {
@@ -178,6 +140,38 @@ condensate-tol = 1e-13
         }
     }
     assert_eq!(line["quarks"][0]["guarded_links"], json!(0));
+}
+
+/// Returns the lines of a run from MILC's numbers: its files of noise with their new names and the numbers on a site, the rational functions
+/// of some groups, and the first links of an input.
+fn replay(
+    folder: &Path,
+    files: impl IntoIterator<Item = (String, String, &'static str)>,
+    rationals: &Value,
+    groups: usize,
+    (start, input): (&str, &str),
+) -> Vec<Value> {
+    let room = Room::new();
+    fs::create_dir(room.path("milc")).unwrap();
+    for (from, to, inner) in files {
+        let data = fs::read(folder.join(format!("fields/rhmc_noise/{from}.c128"))).unwrap();
+        write_npy(&room.path(&format!("milc/{to}.npy")), &format!("6, 6, 6, 6, {inner}"), &data);
+    }
+    let functions: Vec<Value> = (0..groups).map(|group| functions(&rationals[group])).collect();
+    fs::write(room.path("milc/functions.json"), Value::from(functions).to_string()).unwrap();
+    let tight = r#"
+[precision]
+gauge-force = "double"
+dynamics = "double"
+dynamics-tol = 1e-13
+action-tol = 1e-13
+[measure]
+condensate-tol = 1e-13
+"#;
+    let start = folder.join(start).canonicalize().unwrap();
+    fs::write(room.path("run.toml"), format!("start = \"{}\"{input}{tight}", start.display())).unwrap();
+    room.json("rhmc run.toml --out run --replay milc");
+    lines(&room, "run")
 }
 
 /// Functions of a group, as MILC lists them, for `functions.json`.

@@ -196,10 +196,6 @@ fn of_format<'a>(report: &'a Value, precision: &str, reconstruct: &str) -> Vec<&
     let is = |row: &&Value| row["precision"] == precision && row["reconstruct"] == reconstruct;
     report["rows"].as_array().unwrap().iter().filter(is).collect()
 }
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
-}
-
 #[test]
 fn benchmarks_of_solvers() {
     let room = Room::with_weak_field();

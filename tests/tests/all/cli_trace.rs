@@ -1,17 +1,18 @@
 //! `ferrite trace`: against dense inverses on tiny lattices and sums over momenta, and its file of lines.
 use crate::program::*;
-use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
-use ferrite::field::host::{ColourVector, HostColour, HostField, HostSpinor, Spinor};
+use ferrite::field::host::{ColourVector, HostField, HostSpinor, Spinor};
 use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::lattice::Lattice;
 use ferrite::observables::traces::{Dilution, NoiseKind, NoiseSource, TraceField};
-use ferrite_tests::cut;
-use ferrite_tests::dense::DenseMatrix;
 use ferrite_tests::gamma::{self, SpinMatrix};
 use ferrite_tests::reference::WilsonDirac;
 use ferrite_tests::staggered_reference::{Boundary, EtaPhases, StaggeredDirac};
+use ferrite_tests::testkit::dense::{all_numbers, dense};
+use ferrite_tests::testkit::matrix::unit;
+use ferrite_tests::testkit::{on_grid, single};
+use nalgebra::DVector;
 use num_complex::Complex64;
 use serde_json::Value;
 use std::f64::consts::TAU;
@@ -19,32 +20,27 @@ use std::fs;
 
 /// Part of a noise vector on the whole lattice, by its number.
 fn noise_part<T: TraceField>(lattice: Lattice, source: NoiseSource, number: usize) -> HostField<T> {
-    let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
+    let domain = single(lattice);
     source.fields::<T>(&domain, number..number + 1).unwrap().download().unwrap().swap_remove(0)
-}
-
-fn complex(value: &Value) -> Complex64 {
-    let [re, im] = [0, 1].map(|k| value[k].as_f64().unwrap_or_else(|| panic!("{value}")));
-    Complex64::new(re, im)
 }
 
 /// Γ number n from γ_x, γ_y, γ_z and γ_t.
 fn product(number: usize) -> SpinMatrix {
     let directions = (0..4).filter(|mu| number >> mu & 1 == 1);
-    directions.fold(gamma::UNIT, |product, mu| gamma::multiply(&product, &gamma::GAMMA[mu]))
+    directions.fold(unit(), |product, mu| gamma::multiply(&product, &gamma::GAMMA[mu]))
 }
 
 /// Γ on spinors, as numbers [site][spin][colour].
-fn turned(gamma: &SpinMatrix, psi: &[Complex64]) -> Vec<Complex64> {
-    let number = |k: usize| {
+fn turned(gamma: &SpinMatrix, psi: &DVector<Complex64>) -> DVector<Complex64> {
+    DVector::from_fn(psi.len(), |k, _| {
         let (site, s, c) = (k / 12, k / 3 % 4, k % 3);
         (0..4).map(|t| gamma[s][t] * psi[12 * site + 3 * t + c]).sum()
-    };
-    (0..psi.len()).map(number).collect()
+    })
 }
 
-fn dot(a: &[Complex64], b: &[Complex64]) -> Complex64 {
-    a.iter().zip(b).map(|(a, b)| a.conj() * b).sum()
+/// Numbers of a noise vector as a vector.
+fn column<T: TraceField>(lattice: Lattice, source: NoiseSource, number: usize) -> DVector<Complex64> {
+    DVector::from_column_slice(noise_part::<T>(lattice, source, number).numbers())
 }
 
 /// Returns the crc32 of zlib. That of a file's name is part of the seed of its noise.
@@ -67,16 +63,13 @@ fn traces_of_wilson_fermions_are_those_of_a_dense_inverse() {
     let gauge = read_gauge(room.path("cfg.ildg").as_path(), &ReadOptions::default()).unwrap().gauge;
     let lattice = gauge.lattice();
     let dirac = WilsonDirac::new(&gauge, 0.3, -1.0);
-    let inverse = DenseMatrix::of(lattice, |psi: &HostSpinor| dirac.apply(false, psi)).inverse();
+    let matrix = dense(lattice, &all_numbers::<Spinor>(lattice), |psi| dirac.apply(false, psi));
+    let inverse = matrix.try_inverse().unwrap();
     let volume = lattice.volume() as f64;
     let exact = |number: usize| {
         let gamma = product(number);
-        let column = |k: usize| {
-            let mut unit = vec![Complex64::ZERO; inverse.size];
-            unit[k] = Complex64::ONE;
-            dot(&unit, &turned(&gamma, &inverse.times(&unit)))
-        };
-        (0..inverse.size).map(column).sum::<Complex64>() / volume
+        let element = |k: usize| turned(&gamma, &inverse.column(k).into_owned())[k];
+        (0..inverse.nrows()).map(element).sum::<Complex64>() / volume
     };
     let dilution = Dilution { times: 0, spin: true, colour: true, parity: true };
     let run = "trace cfg.ildg --mass 0.3 --seed 7 --tol 1e-12";
@@ -88,8 +81,8 @@ fn traces_of_wilson_fermions_are_those_of_a_dense_inverse() {
         let noise = trace["noise"].as_array().unwrap();
         for (vector, value) in noise.iter().enumerate().take(3) {
             let parts = (0..24).map(|part| {
-                let eta = noise_part::<Spinor>(lattice, source(7, NoiseKind::Z4, dilution), 24 * vector + part);
-                dot(eta.numbers(), &turned(&gamma, &inverse.times(eta.numbers())))
+                let eta = column::<Spinor>(lattice, source(7, NoiseKind::Z4, dilution), 24 * vector + part);
+                eta.dotc(&turned(&gamma, &(&inverse * &eta)))
             });
             let expected = parts.sum::<Complex64>() / volume;
             // Residuals of 1e-12 of vectors whose squares are 12 per site, and M⁻¹ is of order one.
@@ -122,12 +115,13 @@ fn condensates_are_those_of_a_dense_inverse() {
     let dilution = Dilution { times: 2, ..Dilution::default() };
     for (trace, mass) in traces.iter().zip([0.1, 0.4]) {
         let operator = StaggeredDirac::naive(&gauge, mass, EtaPhases::Milc, Boundary::Sign(-1.0));
-        let inverse = DenseMatrix::of(lattice, |v: &HostColour| operator.apply(false, v)).inverse();
-        let exact: Complex64 = (0..inverse.size).map(|k| inverse.at(k, k)).sum::<Complex64>() / lattice.volume() as f64;
+        let matrix = dense(lattice, &all_numbers::<ColourVector>(lattice), |v| operator.apply(false, v));
+        let inverse = matrix.try_inverse().unwrap();
+        let exact = inverse.trace() / lattice.volume() as f64;
         for (vector, value) in trace["noise"].as_array().unwrap().iter().enumerate() {
             let parts = (0..2).map(|part| {
-                let eta = noise_part::<ColourVector>(lattice, source(5, NoiseKind::Z2, dilution), 2 * vector + part);
-                dot(eta.numbers(), &inverse.times(eta.numbers()))
+                let eta = column::<ColourVector>(lattice, source(5, NoiseKind::Z2, dilution), 2 * vector + part);
+                eta.dotc(&(&inverse * &eta))
             });
             let expected = parts.sum::<Complex64>() / lattice.volume() as f64;
             assert!((complex(value) - expected).norm() < 1e-9, "{trace}: {expected}");
@@ -177,18 +171,15 @@ fn noise_does_not_depend_on_the_grid() {
     let whole = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
     let whole: Vec<HostSpinor> = noise.fields::<Spinor>(&whole, numbers.clone()).unwrap().download().unwrap();
     for grid in [[2, 1, 1, 2], [1, 2, 2, 1]] {
-        Threads::run(4, |world| {
-            let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
+        on_grid(grid, lattice, |domain| {
             let section = domain.section();
-            let own: Vec<HostSpinor> = noise.fields::<Spinor>(&domain, numbers.clone()).unwrap().download().unwrap();
+            let own: Vec<HostSpinor> = noise.fields::<Spinor>(domain, numbers.clone()).unwrap().download().unwrap();
             for (own, whole) in own.iter().zip(&whole) {
                 for site in 0..section.local.volume() {
                     assert_eq!(own.sites()[site], whole.sites()[section.global_index(site)]);
                 }
             }
-            Ok::<_, std::convert::Infallible>(())
-        })
-        .unwrap();
+        });
     }
     assert_eq!((parts, Spinor::GAMMAS, ColourVector::GAMMAS), (16, 16, 1));
 }

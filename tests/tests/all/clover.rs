@@ -1,12 +1,12 @@
 //! The Wilson-clover operator and anisotropic lattices: kernels against the reference, the clover term against the
 //! plaquettes it is made of, symmetries, solves, and propagators that Chroma computed.
+use crate::program::{self, list, number, numbers};
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostGauge, HostSpinor, Matrix, Spinor};
 use ferrite::field::{DeviceGauge, FieldShape, FullField, GaugeField};
 use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::gauge::generate;
-use ferrite::lattice::Lattice;
 use ferrite::operators::Operator;
 use ferrite::operators::{
     Anisotropy, BlockOperator, CloverParams, DiagonalForm, EvenOdd, EvenOddWilson, Schur, TimeBoundary, Wilson,
@@ -17,47 +17,32 @@ use ferrite::{LinkStorage, Precision};
 use ferrite_tests::checks::{self, Case, SCHUR_KINDS};
 use ferrite_tests::clover_reference::{CloverDirac, SiteMatrix, column, path, sigma};
 use ferrite_tests::refdata;
-use ferrite_tests::reference::{
-    WilsonDirac, adjoint, colour_multiply, field, gamma5, multiply, norm2, transform_links,
-};
-use ferrite_tests::report::{CheckReport, relative_error};
+use ferrite_tests::reference::{WilsonDirac, colour_multiply, field, gamma5, norm2, transform_links};
+use ferrite_tests::report::relative_error;
 use ferrite_tests::smearing_reference;
+use ferrite_tests::testkit::matrix::{adjoint, exponential, from_elements, multiply, scale, trace};
+use ferrite_tests::testkit::{lattice, on_cpu, point_sources};
 use num_complex::Complex64;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 
-fn lattice(size: [usize; 4]) -> Lattice {
-    Lattice::new(size).unwrap()
-}
-
-fn finish(report: CheckReport) {
-    print!("{}", report.table());
-    report.assert_passed();
-}
-
 #[test]
 fn kernels_agree_with_the_reference_on_small_lattices() {
-    let mut report = CheckReport::default();
-    for case in checks::clover_cases() {
-        checks::clover_kernels(&Cpu::new(None), &case, &mut report).unwrap();
-    }
-    finish(report);
+    on_cpu(|backend, report| {
+        checks::clover_cases().iter().try_for_each(|case| checks::clover_kernels(backend, case, report))
+    });
 }
 
 #[test]
 fn kernels_agree_with_the_reference_on_a_larger_lattice() {
-    let mut report = CheckReport::default();
-    checks::large_clover_kernels(&Cpu::new(None), &mut report).unwrap();
-    finish(report);
+    on_cpu(checks::large_clover_kernels);
 }
 
 #[test]
 fn every_solve_ends_at_its_tolerance() {
-    let mut report = CheckReport::default();
     let case = Case::new(generate::weak_field(lattice([4, 4, 2, 6]), 21, 0.2), 300);
-    checks::clover_solves(&Cpu::new(None), &case, 0.1, &mut report).unwrap();
-    finish(report);
+    on_cpu(|backend, report| checks::clover_solves(backend, &case, 0.1, report));
 }
 
 /// The operator by kernels in double, with all 18 reals.
@@ -101,36 +86,17 @@ fn term(gauge: &HostGauge, params: &CloverParams, inverse: bool) -> Vec<SiteMatr
             .unwrap();
     });
     let element = |x: usize, i: usize, j: usize| images[j].sites()[x][i / 3][i % 3];
-    let matrix = |x| std::array::from_fn(|i| std::array::from_fn(|j| element(x, i, j)));
+    let matrix = |x| from_elements(|i, j| element(x, i, j));
     (0..gauge.lattice().volume()).map(matrix).collect()
 }
 
 /// F̂_μν from A: the part along σ_μν, which the others are orthogonal to, without its factor (i/2) c.
 fn field_strength(a: &SiteMatrix, mu: usize, nu: usize, c: f64) -> Matrix {
     let sigma = sigma(mu, nu);
-    std::array::from_fn(|row| {
-        std::array::from_fn(|column| {
-            let mut trace = Complex64::ZERO;
-            for s in 0..4 {
-                for t in 0..4 {
-                    trace += sigma[s][t] * a[3 * t + row][3 * s + column];
-                }
-            }
-            trace / 4.0 / Complex64::new(0.0, 0.5 * c)
-        })
-    })
-}
-
-/// exp(i ε λ) for a Hermitian matrix λ, as a series.
-fn exponential(lambda: &Matrix, epsilon: f64) -> Matrix {
-    let unit = *HostGauge::unit(lattice([2; 4])).link(0, 0);
-    let (mut sum, mut power) = (unit, unit);
-    for n in 1..12 {
-        let factor = Complex64::new(0.0, epsilon / f64::from(n));
-        power = multiply(&power, lambda).map(|row| row.map(|z| factor * z));
-        sum.iter_mut().flatten().zip(power.iter().flatten()).for_each(|(to, from)| *to += from);
-    }
-    sum
+    let trace = |row: usize, column: usize| -> Complex64 {
+        (0..16).map(|k| sigma[k / 4][k % 4] * a[3 * (k % 4) + row][3 * (k / 4) + column]).sum()
+    };
+    from_elements(|row, column| trace(row, column) / 4.0 / Complex64::new(0.0, 0.5 * c))
 }
 
 /// The eight Hermitian generators of SU(3): Gell-Mann's λ.
@@ -158,7 +124,7 @@ fn plaquettes_around(gauge: &HostGauge, x: usize, mu: usize, nu: usize) -> f64 {
     let down = |x, mu| lattice.neighbour(x, mu, false);
     let corners = [x, down(x, mu), down(x, nu), down(down(x, mu), nu)];
     let loops = corners.map(|y| path(gauge, y, &[(mu, true), (nu, true), (mu, false), (nu, false)]));
-    loops.iter().map(|p| (p[0][0] + p[1][1] + p[2][2]).re).sum()
+    loops.iter().map(|p| trace(p).re).sum()
 }
 
 /// Σ Re tr of the plaquettes around x in the plane (μ, ν) after the gauge field has grown by δA_ν(x ± μ̂) = ± ε λ on
@@ -173,7 +139,8 @@ fn action(gauge: &HostGauge, x: usize, (mu, nu): (usize, usize), lambda: &Matrix
         for (start, way) in [upper, lower] {
             let transport = path(gauge, x, &way);
             let there = multiply(&multiply(&adjoint(&transport), lambda), &transport);
-            grown.links_mut()[4 * start + nu] = multiply(&exponential(&there, sign * epsilon), gauge.link(start, nu));
+            grown.links_mut()[4 * start + nu] =
+                multiply(&exponential(&scale(Complex64::new(0.0, sign * epsilon), &there)), gauge.link(start, nu));
         }
     }
     plaquettes_around(&grown, x, mu, nu)
@@ -204,9 +171,7 @@ fn clover_term_is_the_derivative_of_the_plaquettes() {
                     let h = 1e-3;
                     let slope = |h| action(&gauge, x, plane, lambda, h) - action(&gauge, x, plane, lambda, -h);
                     let numerical = (8.0 * slope(h) - slope(2.0 * h)) / (12.0 * h);
-                    let product = multiply(lambda, &f);
-                    let trace = product[0][0] + product[1][1] + product[2][2];
-                    let analytic = 4.0 * (Complex64::I * trace).re;
+                    let analytic = 4.0 * (Complex64::I * trace(&multiply(lambda, &f))).re;
                     assert!(
                         (numerical - analytic).abs() < 1e-9,
                         "plane {plane:?}, site {x}, generator {k}: {numerical} from plaquettes, {analytic} from A"
@@ -307,12 +272,8 @@ fn ill_conditioned_solves_end_honestly() {
         let reference = CloverDirac::from_params(gauge, &params);
         for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16] {
             for (method, schur) in [(Method::BICGSTAB, Schur::Symmetric), (Method::CG, Schur::Asymmetric)] {
-                let request = Request {
-                    precision,
-                    method,
-                    max_iterations: 300,
-                    ..Request::new(Operator::from(params.with_schur(schur)))
-                };
+                let operator = Operator::from(params.with_schur(schur));
+                let request = Request { precision, method, max_iterations: 300, ..Request::new(operator) };
                 let name = format!("{precision:?} {method:?} {schur:?} m = {}", params.wilson.mass);
                 let (psi, report) = match solve(&domain, gauge, std::slice::from_ref(&eta), &request, &mut ()) {
                     Ok((psi, report)) => {
@@ -371,14 +332,13 @@ fn a_singular_term_is_an_error() {
 /// Chroma's configuration WEAK_FIELD on 4³×8 and one of the JSON files with its answers.
 fn chroma(folder: &Path, answers: &str) -> (HostGauge, Value) {
     let gauge = read_gauge(&folder.join("configs/pyquda_weak_field.lime"), &ReadOptions::default()).unwrap().gauge;
-    let text = std::fs::read_to_string(folder.join("answers").join(answers)).unwrap();
-    (gauge, serde_json::from_str(&text).unwrap())
+    (gauge, program::answers(folder, answers))
 }
 
 /// A point at the origin, smeared with w = 2 and n = 5 on the given links, for every spin and colour.
 fn shell_sources(links: &HostGauge) -> Vec<HostSpinor> {
-    let point = |k: usize| generate::point_source(links.lattice(), [0; 4], k / 3, k % 3).unwrap();
-    (0..12).map(|k| smearing_reference::gaussian(links, &point(k), 2.0, 5, [0.0; 3])).collect()
+    let points = point_sources(links.lattice(), [0; 4]);
+    points.iter().map(|point| smearing_reference::gaussian(links, point, 2.0, 5, [0.0; 3])).collect()
 }
 
 /// Σ |ψ|² over a time slice and all fields.
@@ -422,10 +382,6 @@ fn propagator(
         assert!(residual <= request.tol * 1.001, "{residual:.1e}");
     }
     psi
-}
-
-fn numbers(value: &Value) -> Vec<f64> {
-    value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
 }
 
 /// Chroma's `prec_wilson` and `prec_clover` on an anisotropic lattice, κ meaning m = 1/(2κ) − 4: norms of the
@@ -476,8 +432,7 @@ fn chroma_pion_from_a_shell_on_smeared_links() {
     for (name, fields, limit) in
         [("Shell_Point_Wilson_Mesons", &psi, 7e-6), ("Shell_Shell_Wilson_Mesons", &smeared, 2e-5)]
     {
-        let pairs = answers["data"][name]["15"].as_array().unwrap();
-        let expected: Vec<f64> = pairs.iter().map(|z| z[0].as_f64().unwrap()).collect();
+        let expected: Vec<f64> = list(&answers["data"][name]["15"]).iter().map(|z| number(&z[0])).collect();
         let off = deviation(&norms_in_time(fields), &expected);
         println!("{name}: {off:.1e}");
         assert!(off < limit, "{name}: {off:.1e}");

@@ -1,5 +1,5 @@
 //! Lines of `ferrite spectrum` and an input for it, and correlators made on the CPU to compare with.
-use crate::program::Room;
+use crate::program::{Room, complex, list};
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::FullField;
@@ -15,16 +15,14 @@ use std::fs;
 
 /// The lines of a folder.
 pub fn lines(room: &Room, folder: &str) -> Vec<Value> {
-    let text = fs::read_to_string(room.path(folder).join("correlators.jsonl")).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    room.lines(&format!("{folder}/correlators.jsonl"))
 }
 
 /// A correlator of a line.
 pub fn correlator(line: &Value, name: &str, momentum: [i32; 3]) -> Vec<Complex64> {
     let all = line["correlators"].as_array().unwrap();
     let found = all.iter().find(|c| c["name"] == name && c["momentum"] == json!(momentum));
-    let values = found.unwrap_or_else(|| panic!("no {name}"))["values"].as_array().unwrap();
-    values.iter().map(|z| Complex64::new(z[0].as_f64().unwrap(), z[1].as_f64().unwrap())).collect()
+    list(&found.unwrap_or_else(|| panic!("no {name}"))["values"]).iter().map(complex).collect()
 }
 
 /// A short input of Wilson quarks in `run.toml`.

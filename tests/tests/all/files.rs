@@ -7,6 +7,7 @@ use ferrite::files::{
 };
 use ferrite::lattice::Lattice;
 use ferrite_tests::refdata;
+use ferrite_tests::testkit::{farthest, farthest_links};
 use num_complex::Complex64;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -99,9 +100,7 @@ fn the_same_field_in_several_formats_is_the_same() {
     assert_eq!(milc, read("lat.sample.l4448.foreign").gauge);
     // Two rows in single precision, and three in double, of one field.
     let (two_rows, double) = (read("chroma_t_nersc.cfg").gauge, read("qdpxx_t_dprec_ildg.lime").gauge);
-    assert!(
-        farthest(two_rows.links().as_flattened().as_flattened(), double.links().as_flattened().as_flattened()) < 2e-7
-    );
+    assert!(farthest_links(&two_rows, &double) < 2e-7);
 }
 
 #[test]
@@ -206,7 +205,7 @@ fn huge_lattices_in_small_files() {
 fn random_links(lattice: Lattice, seed: u64) -> HostGauge {
     let mut gauge = HostGauge::unit(lattice);
     let mut next = noise(seed);
-    for c in gauge.links_mut().as_flattened_mut().as_flattened_mut() {
+    for c in gauge.numbers_mut() {
         *c += Complex64::new(next(), next());
     }
     gauge.reunitarise();
@@ -220,10 +219,6 @@ fn noise(seed: u64) -> impl FnMut() -> f64 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
-}
-
-fn farthest(a: &[Complex64], b: &[Complex64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max)
 }
 
 fn lattices() -> impl Strategy<Value = Lattice> {

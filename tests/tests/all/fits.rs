@@ -6,10 +6,6 @@ use ferrite::statistics::fit::potential::Cornell;
 use serde_json::{Value, json};
 use std::fs;
 
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
-}
-
 /// Whether an estimate is within so many of its errors of the truth.
 fn is_near(estimate: &Value, truth: f64, errors: f64) -> bool {
     let (value, error) = (number(&estimate["value"]), number(&estimate["error"]));
@@ -78,11 +74,8 @@ fn hadrons_are_fitted() {
     assert_eq!(given["resampling"], json!({ "kind": "bootstrap", "draws": 200, "seed": 1 }));
     assert!(number(&one["chi2"]) > 0.0 && number(&one["expected_chi2"]) < 5.0 && one["covariance"] == "diagonal");
     // 26 bins of 3 are the first 78 configurations, whose mean is rounded in another order.
-    let lines = fs::read_to_string(room.path("many/correlators.jsonl")).unwrap();
-    let values = lines.lines().take(78).map(|line| {
-        let line: Value = serde_json::from_str(line).unwrap();
-        number(&line["correlators"][1]["values"][3][0])
-    });
+    let lines = room.lines("many/correlators.jsonl");
+    let values = lines.iter().take(78).map(|line| number(&line["correlators"][1]["values"][3][0]));
     let (mean, shown) = (values.sum::<f64>() / 78.0, number(&one["correlator"][3]["value"]));
     assert!((shown / mean - 1.0).abs() < 1e-13, "{shown} {mean}");
     let text = room.run("fit many --states 1,2").stdout;
@@ -357,7 +350,7 @@ fn fits_are_drawn() {
     let html = fs::read_to_string(room.path("fit.html")).unwrap();
     assert!(html.contains("; the fit from t = 3 to 8") && html.matches("<svg").count() == 1, "{html}");
     // Without what the curve needs.
-    let mut broken: Value = serde_json::from_str(&fs::read_to_string(room.path("fit.json")).unwrap()).unwrap();
+    let mut broken = room.parsed("fit.json");
     broken["hadrons"][0]["extent"] = json!(7);
     fs::write(room.path("broken.json"), broken.to_string()).unwrap();
     room.fails(2, "report broken.json", &["broken.json", "pion", "extent"]);

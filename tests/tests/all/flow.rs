@@ -1,6 +1,5 @@
 //! The gradient flow and what `ferrite measure` finds: against MILC and plain loops, on smooth fields, and on several processes.
 use crate::program::*;
-use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
@@ -10,14 +9,11 @@ use ferrite::lattice::Lattice;
 use ferrite::observables::field_strength::field_strengths;
 use ferrite::observables::flow::{Flow, FlowAction, FlowPoint};
 use ferrite_tests::flow_reference::FlowForce;
+use ferrite_tests::testkit::on_grid;
 use ferrite_tests::{cut, refdata, reference};
 use num_complex::Complex64;
 use serde_json::Value;
 use std::fs;
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
-}
 
 /// MILC's `wilson_flow` with Symanzik's action: energies in time and space and the charge, at t = 0 to 1, six digits.
 #[test]
@@ -25,8 +21,7 @@ fn milcs_flow() {
     let Some(folder) = refdata::folder() else { return };
     let room = Room::new();
     fs::copy(folder.join("configs/lat.sample.l4448"), room.path("lat")).unwrap();
-    let answers = fs::read_to_string(folder.join("answers/milc_symanzikflow_4448.json")).unwrap();
-    let answers: Value = serde_json::from_str(&answers).unwrap();
+    let answers = answers(&folder, "milc_symanzikflow_4448.json");
     let flow = "measure lat --reunitarise --flow 1 --flow-step 0.1 --flow-action symanzik";
     let found = room.json(flow);
     let points = found["configurations"][0]["flow"].as_array().unwrap();
@@ -96,9 +91,8 @@ fn the_flow_does_not_depend_on_the_grid() {
         (FlowAction::Zeuthen, wide),
     ] {
         let whole = flowed(&single, &gauge, action, 0.1);
-        Threads::run(grid.iter().product(), |world| {
-            let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
-            let part = flowed(&domain, &cut::links_of(&domain.section(), &gauge), action, 0.1);
+        on_grid(grid, lattice, |domain| {
+            let part = flowed(domain, &cut::links_of(&domain.section(), &gauge), action, 0.1);
             for (part, whole) in [
                 (part.clover.space, whole.clover.space),
                 (part.clover.time, whole.clover.time),
@@ -107,9 +101,7 @@ fn the_flow_does_not_depend_on_the_grid() {
             ] {
                 assert!((part - whole).abs() < 1e-12, "{action:?} on {grid:?}: {part} {whole}");
             }
-            Ok::<_, std::convert::Infallible>(())
-        })
-        .unwrap();
+        });
     }
 }
 
@@ -247,10 +239,7 @@ fn measurements_go_on() {
 
     let all = "measure a.ildg b.ildg c.ildg --flow 0.2 --flow-step 0.1 -o m.jsonl";
     room.fails(2, &format!("{all} --backend cpu"), &["b.ildg"]);
-    let lines = || -> Vec<Value> {
-        let text = fs::read_to_string(room.path("m.jsonl")).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    };
+    let lines = || room.lines("m.jsonl");
     assert_eq!((lines().len(), &lines()[0]["schema"]), (1, &Value::from("ferrite.measurement/1")));
     fs::write(room.path("b.ildg"), &good).unwrap();
     // Half a line is that of a configuration that is not done.

@@ -9,6 +9,7 @@ use ferrite::files::{
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite_tests::cut::links_of;
+use ferrite_tests::testkit::farthest;
 use hdf5_metno::types::VarLenUnicode;
 use hdf5_metno::{Dataset, File};
 use num_complex::{Complex32, Complex64};
@@ -30,11 +31,6 @@ fn numbers(path: &std::path::Path, name: &str) -> (Vec<usize>, Vec<Complex64>) {
     let file = File::open(path).unwrap();
     let dataset: Dataset = file.dataset(name).unwrap();
     (dataset.shape(), dataset.read_raw::<Complex64>().unwrap())
-}
-
-fn farthest(a: &[Complex64], b: &[Complex64]) -> f64 {
-    assert_eq!(a.len(), b.len());
-    a.iter().zip(b).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max)
 }
 
 #[test]

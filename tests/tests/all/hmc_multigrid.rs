@@ -1,6 +1,5 @@
 //! Multigrid in trajectories: forces, actions and trajectories are those of CG.
 use crate::chains::plan;
-use comms::Threads;
 use ferrite::Precision::{Double, Single};
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
@@ -23,6 +22,7 @@ use ferrite::operators::{CloverParams, Schur, TimeBoundary, WilsonLike, WilsonPa
 use ferrite::solve::{Method, Request};
 use ferrite_tests::checks::complement_request;
 use ferrite_tests::cut;
+use ferrite_tests::testkit::on_grid;
 
 /// Quarks so light that CG takes some hundred iterations, and heavier ones.
 fn quarks() -> Vec<(&'static str, [WilsonQuarks; 2])> {
@@ -63,7 +63,7 @@ fn kicked(made: &TwoFlavours, links: &EvolvingLinks) -> HostGauge {
 
 /// ‖a − b‖ over ‖b‖.
 fn off(a: &HostGauge, b: &HostGauge) -> f64 {
-    let pairs = a.links().as_flattened().as_flattened().iter().zip(b.links().as_flattened().as_flattened());
+    let pairs = a.numbers().iter().zip(b.numbers());
     let sums = pairs.fold([0.0; 2], |[d, n], (a, b)| [d + (a - b).norm_sqr(), n + b.norm_sqr()]);
     (sums[0] / sums[1]).sqrt()
 }
@@ -111,15 +111,12 @@ fn forces_do_not_depend_on_the_grid() {
         kicked(&made, &links)
     };
     let whole = force(&Domain::single(Cpu::new(Some(1)), lattice).unwrap(), &gauge);
-    Threads::run(2, |world| {
-        let domain = cut::domain(Cpu::new(Some(1)), lattice, [1, 1, 1, 2], world).unwrap();
+    on_grid([1, 1, 1, 2], lattice, |domain| {
         let part = domain.section();
-        let found = force(&domain, &cut::links_of(&part, &gauge));
+        let found = force(domain, &cut::links_of(&part, &gauge));
         let expected = cut::links_of(&part, &whole);
         assert!(off(&found, &expected) < 1e-9, "{:e}", off(&found, &expected));
-        Ok::<_, std::convert::Infallible>(())
-    })
-    .unwrap();
+    });
 }
 
 fn chain(links: &GaugeField, method: &'static Method) -> Chain {

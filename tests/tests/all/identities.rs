@@ -1,11 +1,9 @@
 //! Identities of loops and forces against plain loops and dense matrices, on several processes, and beside trajectories.
 use crate::chains::{level, naive, plan, solver};
-use comms::Threads;
 use ferrite::Precision;
 use ferrite::Precision::{Double, Single};
-use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
-use ferrite::field::host::{HostColour, HostGauge, HostSpinor, Matrix};
+use ferrite::field::host::{ColourVector, HostColour, HostGauge, HostSpinor, Matrix, Spinor};
 use ferrite::field::{FieldShape, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::gauge::loops::{LoopKind, LoopPath, closed_loops};
@@ -14,7 +12,6 @@ use ferrite::hmc::fermions::{Pseudofermions, RationalFunctions};
 use ferrite::hmc::force::{Force, GaugeActionForce};
 use ferrite::hmc::identities::{Identities, LoopIdentity};
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme};
-use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::trajectory::{Chain, TrajectoryOutcome};
 use ferrite::hmc::wilson::WilsonQuarks;
@@ -26,68 +23,34 @@ use ferrite::solve::Method;
 use ferrite_tests::checks::complement_request;
 use ferrite_tests::clover_reference::path;
 use ferrite_tests::cut;
-use ferrite_tests::dense::DenseMatrix;
-use ferrite_tests::reference::{adjoint, multiply};
+use ferrite_tests::reference::combine;
 use ferrite_tests::staggered_reference::{Boundary, EtaPhases, StaggeredDirac};
+use ferrite_tests::testkit::dense::{DenseMatrix, chosen, dense, divide, even_numbers};
+use ferrite_tests::testkit::matrix::{add, anti_hermitian, exponential, multiply, scale, trace};
+use ferrite_tests::testkit::{domain, evolving, on_grid, single};
 use ferrite_tests::wilson_like_reference::WilsonLikeDirac;
+use nalgebra::DVector;
 use num_complex::Complex64;
 use rational::{PartialFractions, Pole};
-
-fn single(size: [usize; 4]) -> Domain {
-    Domain::single(Cpu::new(Some(1)), Lattice::new(size).unwrap()).unwrap()
-}
-
-fn evolving(domain: &Domain, gauge: &HostGauge) -> EvolvingLinks {
-    EvolvingLinks::new(&GaugeField::upload(domain, gauge).unwrap(), Double).unwrap()
-}
-
-fn trace(m: &Matrix) -> Complex64 {
-    m[0][0] + m[1][1] + m[2][2]
-}
-/// The traceless anti-Hermitian part.
-fn anti_hermitian(m: &Matrix) -> Matrix {
-    let dagger = adjoint(m);
-    let mut out: Matrix = std::array::from_fn(|i| std::array::from_fn(|j| 0.5 * (m[i][j] - dagger[i][j])));
-    let third = trace(&out) / 3.0;
-    (0..3).for_each(|i| out[i][i] -= third);
-    out
-}
-/// exp (h Q) to rounding, for small h.
-fn exponential(q: &Matrix, h: f64) -> Matrix {
-    let mut sum = Matrix::default();
-    (0..3).for_each(|i| sum[i][i] = Complex64::ONE);
-    let mut power = sum;
-    for n in 1..20 {
-        power = multiply(&power, q).map(|row| row.map(|z| z * h / f64::from(n)));
-        sum.iter_mut().flatten().zip(power.iter().flatten()).for_each(|(to, z)| *to += z);
-    }
-    sum
-}
 
 /// Σ Re tr L over loops, and its gradient D, dF = Σ Re tr D† X for links exp(X) U, from the loops that begin with each of their steps.
 fn loops_and_gradient(gauge: &HostGauge, loops: &[LoopPath]) -> (f64, Vec<Matrix>) {
     let lattice = gauge.lattice();
     let (mut sum, mut gradient) = (0.0, vec![Matrix::default(); gauge.links().len()]);
-    let moved = |site: usize, (mu, forward): (usize, bool)| {
-        let mut x = lattice.coordinates(site);
-        let extent = lattice.size()[mu];
-        x[mu] = (x[mu] + if forward { 1 } else { extent - 1 }) % extent;
-        lattice.index(x)
-    };
     for start in 0..lattice.volume() {
         for LoopPath { steps, .. } in loops {
             sum += trace(&path(gauge, start, steps)).re;
             let mut site = start;
             for k in 0..steps.len() {
-                let next = moved(site, steps[k]);
                 let (mu, forward) = steps[k];
+                let next = lattice.neighbour(site, mu, forward);
                 // A backward step is the adjoint of the link at its end, with the loop that ends with it.
                 let (at, first) = if forward { (site, k) } else { (next, k + 1) };
                 let turned: Vec<_> = (0..steps.len()).map(|j| steps[(first + j) % steps.len()]).collect();
                 let part = anti_hermitian(&path(gauge, at, &turned));
                 let sign = if forward { -1.0 } else { 1.0 };
                 let to = &mut gradient[4 * at + mu];
-                to.iter_mut().flatten().zip(part.iter().flatten()).for_each(|(to, z)| *to += sign * z);
+                *to = add(to, sign.into(), &part);
                 site = next;
             }
         }
@@ -101,7 +64,11 @@ fn plain(gauge: &HostGauge, kind: LoopKind, action: &dyn Fn(&HostGauge) -> f64) 
     let (sum, gradient) = loops_and_gradient(gauge, &loops);
     let at = |h: f64| {
         let mut moved = gauge.clone();
-        moved.links_mut().iter_mut().zip(&gradient).for_each(|(u, d)| *u = multiply(&exponential(d, h), u));
+        moved
+            .links_mut()
+            .iter_mut()
+            .zip(&gradient)
+            .for_each(|(u, d)| *u = multiply(&exponential(&scale(h.into(), d)), u));
         action(&moved)
     };
     let h = 1e-3;
@@ -126,7 +93,7 @@ const DIFFERENCES: f64 = 1e-10;
 /// All gauge actions have the force that their value has, along the gradients of plaquettes and of rectangles.
 #[test]
 fn gauge_actions_have_the_identities_of_their_values() {
-    let domain = single([4, 4, 4, 6]);
+    let domain = domain([4, 4, 4, 6]);
     let gauge = generate::weak_field(domain.local(), 3, 0.4);
     let links = evolving(&domain, &gauge);
     for action in [GaugeAction::wilson(5.2), GaugeAction::iwasaki(2.0), GaugeAction::one_loop_symanzik(7.0, 0.9)] {
@@ -138,49 +105,34 @@ fn gauge_actions_have_the_identities_of_their_values() {
 }
 
 /// Σ |A⁻¹ x|², or x† A⁻¹ x.
-fn solved(a: &DenseMatrix, x: &[Complex64], norm: bool) -> f64 {
-    let y = a.inverse().times(x);
-    if norm { y.iter().map(Complex64::norm_sqr).sum() } else { x.iter().zip(&y).map(|(x, y)| (x.conj() * y).re).sum() }
-}
-
-/// Numbers of fields on even sites.
-fn even(lattice: Lattice, on_site: usize) -> Vec<usize> {
-    let even = |x: &usize| lattice.coordinates(*x).iter().sum::<usize>() % 2 == 0;
-    (0..lattice.volume()).filter(even).flat_map(|x| on_site * x..on_site * (x + 1)).collect()
+fn solved(a: &DenseMatrix, x: &DVector<Complex64>, norm: bool) -> f64 {
+    let y = divide(a, x);
+    if norm { y.norm_squared() } else { x.dotc(&y).re }
 }
 
 /// Wilson quarks with given noise on 2⁴: S = β Σ (1 − Re tr P / 3) + ‖M̂⁻† φ‖², φ = M̂† ξ.
 #[test]
 fn wilson_quarks_have_the_identity_of_dense_matrices() {
-    let domain = single([2; 4]);
+    let domain = domain([2; 4]);
     let lattice = domain.local();
     let gauge = generate::weak_field(lattice, 3, 0.8);
     let links = evolving(&domain, &gauge);
     let wilson = WilsonParams::from_kappa(0.13, TimeBoundary::Antiperiodic);
     let operator = WilsonLike::from(wilson);
     let tight = complement_request(Method::CG, Double, 1e-15);
-    let mut two = TwoFlavours::new(
-        &domain,
-        "two".into(),
-        WilsonQuarks::new(operator),
-        None,
-        [tight.clone(), tight.clone()],
-        Double,
-        0,
-    )
-    .unwrap();
+    let (quarks, solvers) = (WilsonQuarks::new(operator), [tight.clone(), tight.clone()]);
+    let mut two = TwoFlavours::new(&domain, "two".into(), quarks, None, solvers, Double, 0).unwrap();
     let xi: HostSpinor = generate::random_source(lattice, 4);
     let mut noise = FullField::zero(&domain, FieldShape::spinors(Double, 1)).unwrap();
     noise.upload(std::slice::from_ref(&xi)).unwrap();
     two.set_from(&links, &noise.even).unwrap();
 
-    let places = even(lattice, 12);
+    let places = even_numbers::<Spinor>(lattice);
     let complement = |gauge: &HostGauge, dagger: bool| {
         let dirac = WilsonLikeDirac::twisted(gauge, wilson, [0.0; 2], 0.0);
-        DenseMatrix::of(lattice, |psi: &HostSpinor| dirac.schur(dagger, psi)).restricted(&places)
+        dense(lattice, &places, |psi: &HostSpinor| dirac.schur(dagger, psi))
     };
-    let xi: Vec<Complex64> = places.iter().map(|place| xi.numbers()[*place]).collect();
-    let phi = complement(&gauge, true).times(&xi);
+    let phi = complement(&gauge, true) * chosen(&xi, &places);
     let beta = 5.2;
     let action = |gauge: &HostGauge| {
         let plaquettes = closed_loops().into_iter().filter(|path| path.kind == LoopKind::Plaquette).collect::<Vec<_>>();
@@ -196,7 +148,7 @@ fn wilson_quarks_have_the_identity_of_dense_matrices() {
 /// Staggered quarks with given noise on 2⁴: S = φ† (A + σ)⁻¹ φ with φ = (A + σ)⁻¹ ξ, A = −D² on the even sites.
 #[test]
 fn staggered_quarks_have_the_identity_of_dense_matrices() {
-    let domain = single([2; 4]);
+    let domain = domain([2; 4]);
     let lattice = domain.local();
     let gauge = generate::weak_field(lattice, 5, 0.8);
     let links = evolving(&domain, &gauge);
@@ -209,19 +161,14 @@ fn staggered_quarks_have_the_identity_of_dense_matrices() {
     noise.upload(std::slice::from_ref(&xi)).unwrap();
     quarks.set_from(&links, &noise.even).unwrap();
 
-    let places = even(lattice, 3);
+    let places = even_numbers::<ColourVector>(lattice);
     let shifted = |gauge: &HostGauge| {
         let dirac = StaggeredDirac::naive(gauge, 0.0, EtaPhases::Milc, Boundary::Sign(-1.0));
-        let minus_square = |v: &HostColour| {
-            let mut image = dirac.derivative(&dirac.derivative(v));
-            let pairs = image.numbers_mut().iter_mut().zip(v.numbers());
-            pairs.for_each(|(to, v)| *to = 0.3 * v - *to);
-            image
-        };
-        DenseMatrix::of(lattice, minus_square).restricted(&places)
+        let minus_square =
+            |v: &HostColour| combine(&[(0.3.into(), v), (-Complex64::ONE, &dirac.derivative(&dirac.derivative(v)))]);
+        dense(lattice, &places, minus_square)
     };
-    let xi: Vec<Complex64> = places.iter().map(|place| xi.numbers()[*place]).collect();
-    let phi = shifted(&gauge).inverse().times(&xi);
+    let phi = divide(&shifted(&gauge), &chosen(&xi, &places));
     let action = |gauge: &HostGauge| solved(&shifted(gauge), &phi, false);
     let found = Identities::of(&links, [&quarks as &dyn Force]).unwrap();
     agree("naive", found.plaquette, plain(&gauge, LoopKind::Plaquette, &action), DIFFERENCES);
@@ -256,7 +203,7 @@ fn chain(domain: &Domain, gauge: &HostGauge, precision: Precision, friction: Opt
 /// Trajectories are the same to the bit whether identities are measured or not, with guesses and momenta that are kept, too.
 #[test]
 fn identities_leave_trajectories_as_they_are() {
-    let domain = single([4, 2, 2, 4]);
+    let domain = domain([4, 2, 2, 4]);
     let gauge = generate::weak_field(domain.local(), 3, 0.5);
     let run = |measures: bool| {
         let mut chain = chain(&domain, &gauge, Double, Some(0.4));
@@ -291,19 +238,16 @@ fn identities_do_not_depend_on_the_grid_nor_much_on_the_precision() {
         };
         all(found).iter().zip(all(expected)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
     };
-    let whole = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
+    let whole = single(lattice);
     let expected = of(&whole, &gauge, Double);
     // Roundings of 6e-8 in sums of a few terms of order one for each link, and residuals of 1e-7.
     let off = differs(&of(&whole, &gauge, Single), &expected);
     assert!(off < 1e-6, "{off:e}");
     let grid = [1, 1, 1, 2];
-    Threads::run(grid.iter().product(), |world| {
-        let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
-        let found = of(&domain, &cut::links_of(&domain.section(), &gauge), Double);
+    on_grid(grid, lattice, |domain| {
+        let found = of(domain, &cut::links_of(&domain.section(), &gauge), Double);
         // Solutions to 1e-13; sums in another order.
         let off = differs(&found, &expected);
         assert!(off < 1e-12, "{off:e}");
-        Ok::<_, std::convert::Infallible>(())
-    })
-    .unwrap();
+    });
 }

@@ -4,10 +4,6 @@ use ferrite::gpu_kernels::random::Philox;
 use serde_json::{Value, json};
 use std::fs;
 
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
-}
-
 /// C(t) of the pion on a configuration with this file, at rest and at momenta with one component; each value is another one.
 fn line(file: &str, seed: u64, more: &Value) -> Value {
     let mut random = Philox::new(21, seed, 3);

@@ -10,18 +10,12 @@ use ferrite::operators::{TimeBoundary, WilsonParams};
 use ferrite::solve::{Request, solve};
 use ferrite_tests::checks::{self, Case, Kind, NRHS};
 use ferrite_tests::formats;
-use ferrite_tests::report::CheckReport;
+use ferrite_tests::testkit::{finish, on_cpu};
 use num_complex::Complex64;
 use solvers::VectorSpace;
 
 fn check(cases: Vec<Case>) {
-    let backend = Cpu::new(None);
-    let mut report = CheckReport::default();
-    for case in cases {
-        checks::kernels(&backend, &case, &mut report).unwrap();
-    }
-    print!("{}", report.table());
-    report.assert_passed();
+    on_cpu(|backend, report| cases.iter().try_for_each(|case| checks::kernels(backend, case, report)));
 }
 
 #[test]
@@ -42,26 +36,19 @@ fn kernels_agree_with_the_reference_on_a_lattice_of_several_blocks() {
 
 #[test]
 fn right_hand_sides_that_share_launches_have_the_bits_of_each_alone() {
-    let mut report = CheckReport::default();
-    checks::blocks(&Cpu::new(None), &mut report).unwrap();
-    print!("{}", report.table());
-    report.assert_passed();
+    on_cpu(checks::blocks);
 }
 
 #[test]
 fn copies_come_back() {
-    let mut report = CheckReport::default();
-    checks::transfers(&Cpu::new(None), &mut report).unwrap();
-    report.assert_passed();
+    on_cpu(checks::transfers);
 }
 
 #[cfg(feature = "cuda")]
 #[test]
 fn gpu_agrees_with_reference_and_cpu() {
     if let Some(report) = ferrite_tests::gpu::check(&[]) {
-        let report = report.unwrap();
-        print!("{}", report.table());
-        report.assert_passed();
+        finish(report.unwrap());
     }
 }
 

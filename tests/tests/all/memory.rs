@@ -33,6 +33,7 @@ use ferrite::solve::{Configuration, Correction, Method, Request, Schwarz, ShiftS
 use ferrite::{LinkStorage, Precision};
 use ferrite_tests::checks::{THETA, complement_request};
 use ferrite_tests::cut;
+use std::fmt::Debug;
 use std::sync::LazyLock;
 
 /// A grid, with the extents of a part.
@@ -82,6 +83,17 @@ fn check(
             }
         }
     }
+}
+
+/// [`check`] of solves of random sources.
+fn check_solves<T: Fermion + Debug>(cases: &[Case], (what, most): (&str, f64), request: &Request, nrhs: usize) {
+    let predicted = |local, grid: &ProcessGrid| {
+        (request.memory(local, grid, nrhs, None), Some(request.exchanges(local, grid, nrhs, None)))
+    };
+    check(cases, (what, most), predicted, |domain, gauge| {
+        let sources = sources::<T>(domain, nrhs);
+        Configuration::new(domain, gauge).solve(&sources, None, request, &mut ()).unwrap();
+    });
 }
 
 /// Random sources; of many the first is zero, and done at once, so that the batch becomes smaller.
@@ -143,13 +155,7 @@ fn wilson_solves(one_of: usize) {
     ];
     for (k, (name, request)) in requests.into_iter().enumerate() {
         for (j, nrhs) in [1, 4].into_iter().enumerate() {
-            let predicted = |local, grid: &ProcessGrid| {
-                (request.memory(local, grid, nrhs, None), Some(request.exchanges(local, grid, nrhs, None)))
-            };
-            check(&share(one_of, k + j), (&format!("{name}, {nrhs}"), 2.5), predicted, |domain, gauge| {
-                let sources = sources::<Spinor>(domain, nrhs);
-                Configuration::new(domain, gauge).solve(&sources, None, &request, &mut ()).unwrap();
-            });
+            check_solves::<Spinor>(&share(one_of, k + j), (&format!("{name}, {nrhs}"), 2.5), &request, nrhs);
         }
     }
 }
@@ -229,14 +235,8 @@ fn solves_with_multigrid_take_what_is_predicted() {
             tol: 1e-8,
             ..Request::new(&clover)
         };
-        let predicted = |local, grid: &ProcessGrid| {
-            (request.memory(local, grid, nrhs, None), Some(request.exchanges(local, grid, nrhs, None)))
-        };
         let cases = if pre_smoothing == 0 { &cases[..] } else { &cases[..1] };
-        check(cases, (&format!("multigrid, {nrhs}, {cycle:?}"), 2.0), predicted, |domain, gauge| {
-            let sources = sources::<Spinor>(domain, nrhs);
-            Configuration::new(domain, gauge).solve(&sources, None, &request, &mut ()).unwrap();
-        });
+        check_solves::<Spinor>(cases, (&format!("multigrid, {nrhs}, {cycle:?}"), 2.0), &request, nrhs);
     }
 }
 
@@ -265,13 +265,8 @@ fn staggered_solves(one_of: usize) {
         let plain = Request { tol: 1e-8, reconstruction: LinkStorage::FULL, ..Request::new(operator) };
         for (j, (precision, nrhs)) in [(Double, 1), (Single, 4), (Half, 3)].into_iter().enumerate() {
             let request = Request { precision, ..plain.clone() };
-            let predicted = |local, grid: &ProcessGrid| {
-                (request.memory(local, grid, nrhs, None), Some(request.exchanges(local, grid, nrhs, None)))
-            };
-            check(&share(one_of, k + j), (&format!("{name} in {precision:?}"), 2.5), predicted, |domain, gauge| {
-                let sources = sources(domain, nrhs);
-                Configuration::new(domain, gauge).solve::<ColourVector>(&sources, None, &request, &mut ()).unwrap();
-            });
+            let what = format!("{name} in {precision:?}");
+            check_solves::<ColourVector>(&share(one_of, k + j), (&what, 2.5), &request, nrhs);
         }
         let masses = [0.4, 0.5, 0.7];
         let operator = StaggeredOperator { theta: THETA, ..operator };

@@ -680,10 +680,7 @@ dynamics-tol = 1e-11
 "#;
     fs::write(room.path("run.toml"), input).unwrap();
     room.json("rhmc run.toml --out one --set trajectories=3");
-    let lines = |folder: &str| -> Vec<Value> {
-        let text = fs::read_to_string(room.path(folder).join("trajectories.jsonl")).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    };
+    let lines = |folder: &str| room.lines(&format!("{folder}/trajectories.jsonl"));
     for (ranks, grid, other) in [(2, "1,1,1,2", "1,1,2,1"), (4, "1,1,2,2", "1,1,1,2")] {
         let out = format!("many{ranks}");
         json(&room, ranks, &format!("rhmc run.toml --out {out} --grid {grid}"));

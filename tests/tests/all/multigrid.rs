@@ -11,13 +11,12 @@ use ferrite::solve::{Configuration, Method, Request, solve};
 use ferrite_tests::checks::{self, Aggregation};
 use ferrite_tests::cut;
 use ferrite_tests::report::CheckReport;
+use ferrite_tests::testkit::{on_cpu, on_grid};
 
 #[test]
 fn levels_belong_together() {
-    let mut report = CheckReport::default();
-    checks::multigrid(&Cpu::new(None), &mut report).unwrap();
-    checks::restriction(&Cpu::new(None), &mut report).unwrap();
-    report.assert_passed();
+    on_cpu(checks::multigrid);
+    on_cpu(checks::restriction);
 }
 
 #[test]
@@ -45,9 +44,7 @@ fn levels_belong_together_where_the_lattice_is_cut() {
 
 #[test]
 fn solves_end_at_their_tolerance() {
-    let mut report = CheckReport::default();
-    checks::multigrid_solves(&Cpu::new(None), &mut report).unwrap();
-    report.assert_passed();
+    on_cpu(checks::multigrid_solves);
 }
 
 #[test]
@@ -61,16 +58,14 @@ fn every_grid_takes_as_many_iterations_as_one_process() {
     let request = Request { method: Method::MULTIGRID, multigrid, ..Request::new(clover) };
     let mut iterations = Vec::new();
     for grid in [[1, 1, 1, 1], [1, 1, 1, 2], [1, 1, 2, 2], [2, 1, 2, 2]] {
-        let found = Threads::run(grid.iter().product(), |world| {
-            let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
+        let found = on_grid(grid, lattice, |domain| {
             let section = domain.section();
             let links = cut::links_of(&section, &gauge);
             let source: HostSpinor = generate::random_source(section, 22);
-            let (_, claim) = solve(&domain, &links, &[source], &request, &mut ()).unwrap();
+            let (_, claim) = solve(domain, &links, &[source], &request, &mut ()).unwrap();
             assert!(claim.converged && claim.true_residual[0] <= request.tol, "{grid:?}: {:?}", claim.true_residual);
-            Ok::<_, std::convert::Infallible>(claim.info.iterations)
-        })
-        .unwrap();
+            claim.info.iterations
+        });
         assert!(found.iter().all(|n| *n == found[0]), "{grid:?}: {found:?}");
         iterations.push(found[0]);
     }

@@ -1,5 +1,5 @@
 //! openQCD's configurations: against loops that follow its description, and against one of its own with its gradient flow.
-use crate::program::Room;
+use crate::program::{Room, answers, number};
 use crate::sections::{on, sentence};
 use ferrite::field::host::{HostGauge, Matrix};
 use ferrite::files::{
@@ -9,7 +9,6 @@ use ferrite::gauge::{generate, measure};
 use ferrite::lattice::Lattice;
 use ferrite_tests::cut::links_of;
 use ferrite_tests::refdata;
-use serde_json::Value;
 use std::fs;
 
 const SIZE: [usize; 4] = [2, 4, 6, 8];
@@ -117,12 +116,10 @@ fn a_file_of_openqcd() {
 #[test]
 fn the_flow_of_openqcd() {
     let Some(folder) = refdata::folder() else { return };
-    let answers = fs::read_to_string(folder.join("answers/openqcd_flow_8888.json")).unwrap();
-    let answers: Value = serde_json::from_str(&answers).unwrap();
+    let answers = answers(&folder, "openqcd_flow_8888.json");
     let path = folder.join("openqcd/openQCD_qcd1_pb_L8T8_b6.0_c1.234_k0.13_r0_id4n1");
     let found = Room::new().json(&format!("measure {} --flow 0.2 --flow-step 0.02", path.display()));
     let points = found["configurations"][0]["flow"].as_array().unwrap();
-    let number = |value: &Value| value.as_f64().unwrap();
     let volume = 4096.0;
     for (point, answer) in [(&points[0], &answers["flow"][0]), (points.last().unwrap(), &answers["flow"][1])] {
         assert!((number(&point["t"]) - number(&answer["t"])).abs() < 1e-12);

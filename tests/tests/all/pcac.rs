@@ -2,21 +2,19 @@
 //! configuration, and fits of known masses.
 use crate::correlators::*;
 use crate::program::*;
-use crate::three_point::{at, dense, product};
+use crate::three_point::dense;
 use ferrite::field::host::HostSpinor;
 use ferrite::files::{ReadOptions, read_fermions, read_gauge};
 use ferrite::gpu_kernels::random::Philox;
+use ferrite_tests::clover_reference::propagator_at;
 use ferrite_tests::reference::{WilsonDirac, dot, gamma5};
+use ferrite_tests::testkit::matrix::{adjoint, multiply};
 use num_complex::Complex64;
 use serde_json::{Value, json};
 use std::fs;
 
 const SIZE: [usize; 4] = [2, 4, 6, 8];
 const ORIGIN: [usize; 4] = [1, 2, 0, 5];
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
-}
 
 fn wilson(room: &Room, head: &str) {
     let solve = "operator = \"wilson\"\nmass = 0.3\nprecision = \"double\"\ntol = 1e-13\n";
@@ -64,12 +62,12 @@ fn masses_are_plain_sums() {
                 let place = lattice.coordinates(x);
                 let angle: f64 =
                     (0..3).map(|k| f64::from(p[k]) * (place[k] as f64 - ORIGIN[k] as f64) / SIZE[k] as f64).sum();
-                let here = at(&s, x);
-                let dagger = std::array::from_fn(|i| std::array::from_fn(|j| here[j][i].conj()));
+                let here = propagator_at(&s, x);
+                let dagger = adjoint(&here);
                 for (expected, sink) in expected.iter_mut().zip([&axial, &five]) {
                     // P† = (ψ̄ γ_5 ψ)† is −P.
                     let line =
-                        product(&product(sink, &here), &product(&five, &product(&five, &product(&dagger, &five))));
+                        multiply(&multiply(sink, &here), &multiply(&five, &multiply(&five, &multiply(&dagger, &five))));
                     let trace: Complex64 = (0..12).map(|k| line[k][k]).sum();
                     expected[(place[3] + 8 - ORIGIN[3]) % 8] += Complex64::cis(-std::f64::consts::TAU * angle) * trace;
                 }

@@ -6,7 +6,6 @@ use ferrite::field::host::{HostGauge, HostSpinor};
 use ferrite::field::{DeviceGauge, FieldShape, FullField};
 use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::gauge::generate;
-use ferrite::lattice::Lattice;
 use ferrite::operators::{TimeBoundary, Wilson, WilsonParams};
 use ferrite::solve::{Method, Request, solve};
 use ferrite::{LinkStorage, Precision};
@@ -18,14 +17,12 @@ use ferrite_tests::refdata;
 use ferrite_tests::reference::{
     WilsonDirac, adjoint, colour_multiply, field, free_propagator, gamma5, norm2, transform_links,
 };
-use ferrite_tests::report::{CheckReport, relative_error, worst_error};
+use ferrite_tests::report::{relative_error, worst_error};
+use ferrite_tests::testkit::lattice;
+use ferrite_tests::testkit::on_cpu;
 use std::sync::Arc;
 
 const BOUNDARIES: [TimeBoundary; 2] = [TimeBoundary::Periodic, TimeBoundary::Antiperiodic];
-
-fn lattice(size: [usize; 4]) -> Lattice {
-    Lattice::new(size).unwrap()
-}
 
 /// M ψ or M† ψ by kernels.
 fn apply(
@@ -186,10 +183,7 @@ fn preconditioned_solves_agree_with_the_reference_solver() {
 }
 
 fn every_solve(gauge: HostGauge, mass: f64) {
-    let mut report = CheckReport::default();
-    checks::solves(&Cpu::new(None), &Case::new(gauge, 300), mass, &mut report).unwrap();
-    print!("{}", report.table());
-    report.assert_passed();
+    on_cpu(|backend, report| checks::solves(backend, &Case::new(gauge, 300), mass, report));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use ferrite::files::{
 };
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
+use ferrite_tests::testkit::matrix::{Square, multiply};
 use num_complex::Complex64;
 use std::collections::HashMap;
 use std::fs;
@@ -17,7 +18,7 @@ const SIZE: [usize; 4] = [2, 4, 6, 8];
 const SITES: usize = 2 * 4 * 6 * 8;
 
 /// Links by place, direction, row and column.
-type Links = HashMap<([usize; 4], usize), [[Complex64; 3]; 3]>;
+type Links = HashMap<([usize; 4], usize), Square<3>>;
 
 /// Places in the order in which x runs fastest and t slowest.
 fn places() -> impl Iterator<Item = [usize; 4]> {
@@ -43,7 +44,7 @@ impl ByteNumbers<'_> {
         let bits = number.iter().rev().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
         if self.size == 4 { f32::from_bits(bits as u32).into() } else { f64::from_bits(bits) }
     }
-    fn matrix(&mut self, rows: usize) -> [[Complex64; 3]; 3] {
+    fn matrix(&mut self, rows: usize) -> Square<3> {
         let mut matrix = [[Complex64::ZERO; 3]; 3];
         for row in matrix.iter_mut().take(rows) {
             for number in row {
@@ -159,10 +160,6 @@ fn of_lime(bytes: &[u8], size: usize) -> Links {
     links
 }
 
-fn product(a: &[[Complex64; 3]; 3], b: &[[Complex64; 3]; 3]) -> [[Complex64; 3]; 3] {
-    std::array::from_fn(|i| std::array::from_fn(|j| (0..3).map(|k| a[i][k] * b[k][j]).sum()))
-}
-
 /// Σ Re tr P / 18 V, and Σ Re tr U / 12 V.
 fn measured(links: &Links) -> [f64; 2] {
     let ahead = |mut place: [usize; 4], mu: usize| {
@@ -175,8 +172,8 @@ fn measured(links: &Links) -> [f64; 2] {
             trace += (0..3).map(|k| links[&(place, mu)][k][k].re).sum::<f64>();
             for nu in 0..mu {
                 // Re tr (U_μ U_ν) (U_ν U_μ)†: all products of equal elements.
-                let there = product(&links[&(place, mu)], &links[&(ahead(place, mu), nu)]);
-                let back = product(&links[&(place, nu)], &links[&(ahead(place, nu), mu)]);
+                let there = multiply(&links[&(place, mu)], &links[&(ahead(place, mu), nu)]);
+                let back = multiply(&links[&(place, nu)], &links[&(ahead(place, nu), mu)]);
                 let pairs = there.iter().flatten().zip(back.iter().flatten());
                 plaquette += pairs.map(|(a, b)| a.re * b.re + a.im * b.im).sum::<f64>();
             }

@@ -1,4 +1,5 @@
 //! The program as users call it, for the tests that run it.
+use num_complex::Complex64;
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -117,6 +118,15 @@ impl Room {
         names.sort();
         names
     }
+    /// The JSON object of a file.
+    pub fn parsed(&self, name: &str) -> Value {
+        parsed(&self.path(name))
+    }
+    /// The JSON objects of a file, one in each line.
+    pub fn lines(&self, name: &str) -> Vec<Value> {
+        let text = fs::read_to_string(self.path(name)).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
     /// Makes a room with a weak field on 4·4·4·8 in `weak.ildg`.
     pub fn with_weak_field() -> Self {
         let room = Self::new();
@@ -161,6 +171,32 @@ pub fn object(run: &Run) -> Value {
     assert!(value["schema"].as_str().is_some_and(|s| s.starts_with("ferrite.")), "{value}");
     assert!(value["version"].is_string() && value.get("commit").is_some());
     value
+}
+
+/// The JSON value of a file.
+pub fn parsed(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+/// Answers of another code in the folder of reference data.
+pub fn answers(folder: &Path, name: &str) -> Value {
+    parsed(&folder.join("answers").join(name))
+}
+
+/// A number of a JSON value.
+pub fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
+}
+/// The complex number [re, im].
+pub fn complex(value: &Value) -> Complex64 {
+    Complex64::new(number(&value[0]), number(&value[1]))
+}
+/// The elements of a list.
+pub fn list(value: &Value) -> &[Value] {
+    value.as_array().unwrap_or_else(|| panic!("{value} is not a list"))
+}
+/// The numbers of a list.
+pub fn numbers(value: &Value) -> Vec<f64> {
+    list(value).iter().map(number).collect()
 }
 
 /// The complex numbers of an npy file in `<c16`, as reals.

@@ -11,6 +11,7 @@ use ferrite::files::{
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite_tests::refdata;
+use ferrite_tests::testkit;
 use num_complex::Complex64;
 use std::fs;
 
@@ -134,8 +135,7 @@ fn in_one_record<T: Fermion>(columns: &[HostField<T>], order: ColumnOrder, preci
 
 fn farthest<T: Fermion>(a: &[HostField<T>], b: &[HostField<T>]) -> f64 {
     assert_eq!(a.len(), b.len());
-    let pairs = a.iter().zip(b).flat_map(|(a, b)| a.numbers().iter().zip(b.numbers()));
-    pairs.map(|(a, b)| (a - b).norm()).fold(0.0, f64::max)
+    a.iter().zip(b).map(|(a, b)| testkit::farthest(a.numbers(), b.numbers())).fold(0.0, f64::max)
 }
 
 /// Rounding to single precision moves numbers of random sources, below 8, by up to 2⁻²⁴ of them in each part.

@@ -1,5 +1,4 @@
 //! Gaussian smearing of quarks on a device: against its formula, by its symmetries, on parts of the lattice.
-use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::FullField;
@@ -9,7 +8,7 @@ use ferrite::lattice::{Lattice, Section};
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::{FermionKind, Precision};
 use ferrite_tests::reference::transform_links;
-use ferrite_tests::report::CheckReport;
+use ferrite_tests::testkit::{on_cpu, on_grid};
 use ferrite_tests::{checks, cut};
 use num_complex::Complex64;
 
@@ -45,10 +44,7 @@ fn fields<F: Fermion>(lattice: Lattice) -> Vec<HostField<F>> {
 /// Quarks on random links are smeared by the formula, by the check that also runs on GPUs.
 #[test]
 fn quarks_are_smeared_by_the_formula() {
-    let mut report = CheckReport::default();
-    checks::quark_smearing(&Cpu::new(None), &mut report).unwrap();
-    print!("{}", report.table());
-    report.assert_passed();
+    on_cpu(checks::quark_smearing);
 }
 
 /// A plane wave on unit links is an eigenvector with the known eigenvalue, which is 1 if its momentum is that of the smearing.
@@ -118,27 +114,24 @@ fn smearing_does_not_depend_on_the_grid() {
     let shifts = [[true, false, false], [true, false, true], [true; 3]];
     let expected_shifts = shifts.map(|directions| shifted(&whole, &gauge, &colours, directions));
     for grid in [[2, 1, 1, 1], [1, 2, 2, 1], [1, 1, 3, 2], [1, 4, 1, 1]] {
-        Threads::run(grid.iter().product(), |world| {
-            let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
+        on_grid(grid, lattice, |domain| {
             let section = domain.section();
             let links = cut::links_of(&section, &gauge);
             let own: Vec<_> = spinors.iter().map(|psi| part(&section, psi)).collect();
-            let found = smeared(&domain, &links, &own, smearing, Precision::Double);
+            let found = smeared(domain, &links, &own, smearing, Precision::Double);
             for (found, expected) in found.iter().zip(&expected) {
                 assert_eq!(*found, part(&section, expected), "{grid:?}");
             }
             let own: Vec<_> = colours.iter().map(|chi| part(&section, chi)).collect();
-            let found = smeared(&domain, &links, &own, smearing, Precision::Double);
+            let found = smeared(domain, &links, &own, smearing, Precision::Double);
             for (found, expected) in found.iter().zip(&staggered) {
                 assert_eq!(*found, part(&section, expected), "staggered, {grid:?}");
             }
             for (directions, expected) in shifts.into_iter().zip(&expected_shifts) {
-                for (found, expected) in shifted(&domain, &links, &own, directions).iter().zip(expected) {
+                for (found, expected) in shifted(domain, &links, &own, directions).iter().zip(expected) {
                     assert_eq!(*found, part(&section, expected), "{directions:?}, {grid:?}");
                 }
             }
-            Ok::<_, std::convert::Infallible>(())
-        })
-        .unwrap();
+        });
     }
 }

@@ -5,35 +5,20 @@ use ferrite::domain::Domain;
 use ferrite::field::host::{HostGauge, Matrix};
 use ferrite::gauge::quenched::{Generator, Start};
 use ferrite::gauge::{generate, measure, su3};
-use ferrite::lattice::Lattice;
 use ferrite::statistics::{Average, average};
 use ferrite_tests::checks;
-use ferrite_tests::report::CheckReport;
+use ferrite_tests::testkit::matrix::{add, adjoint, anti_hermitian, multiply, real_product, trace, unit};
+use ferrite_tests::testkit::{farthest_links, lattice, on_cpu};
 use gpu_kernels::algebra::{Su3, complex};
 use gpu_kernels::heatbath::{heatbath, overrelax, sample};
 use gpu_kernels::random::Philox;
 use num_complex::Complex64;
 use std::array;
 
-fn lattice(size: [usize; 4]) -> Lattice {
-    Lattice::new(size).unwrap()
-}
 fn generator(size: [usize; 4], start: Start<'_>, beta: f64, seed: u64) -> Generator {
     Generator::new(&Domain::single(Cpu::new(None), lattice(size)).unwrap(), start, beta, seed).unwrap()
 }
 
-fn product(a: &Matrix, b: &Matrix) -> Matrix {
-    std::array::from_fn(|i| std::array::from_fn(|j| (0..3).map(|k| a[i][k] * b[k][j]).sum()))
-}
-fn adjoint(a: &Matrix) -> Matrix {
-    std::array::from_fn(|i| std::array::from_fn(|j| a[j][i].conj()))
-}
-fn add(sum: &mut Matrix, a: &Matrix) {
-    sum.iter_mut().flatten().zip(a.iter().flatten()).for_each(|(to, from)| *to += from);
-}
-fn trace(a: &Matrix) -> Complex64 {
-    a[0][0] + a[1][1] + a[2][2]
-}
 fn to_kernel(a: &Matrix) -> Su3<f64> {
     Su3(a.map(|row| row.map(|z| complex(z.re, z.im))))
 }
@@ -47,10 +32,10 @@ fn staples(gauge: &HostGauge, x: usize, mu: usize) -> Matrix {
     let step = |x, nu, forward| lattice.neighbour(x, nu, forward);
     for nu in (0..4).filter(|nu| *nu != mu) {
         let (ahead, down) = (step(x, mu, true), step(x, nu, false));
-        let back = product(gauge.link(x, nu), gauge.link(step(x, nu, true), mu));
-        add(&mut sum, &product(gauge.link(ahead, nu), &adjoint(&back)));
-        let back = product(gauge.link(down, mu), gauge.link(step(ahead, nu, false), nu));
-        add(&mut sum, &product(&adjoint(&back), gauge.link(down, nu)));
+        let back = multiply(gauge.link(x, nu), gauge.link(step(x, nu, true), mu));
+        sum = add(&sum, Complex64::ONE, &multiply(gauge.link(ahead, nu), &adjoint(&back)));
+        let back = multiply(gauge.link(down, mu), gauge.link(step(ahead, nu, false), nu));
+        sum = add(&sum, Complex64::ONE, &multiply(&adjoint(&back), gauge.link(down, nu)));
     }
     sum
 }
@@ -121,9 +106,8 @@ fn one_link_has_the_exact_distribution() {
     // Staples 1: Weyl's integral. Any staples: from ∫ dU Σ_a D_a (D_a S exp(−S)) = 0 with D_a the derivative along the
     // generator T_a follows (β/3)² ⟨Σ_a (Im tr T_a U A)²⟩ = 4/3 (β/3) ⟨Re tr U A⟩.
     let strange = generate::random(lattice([2; 4]), 3);
-    let mut sum = *strange.link(0, 0);
-    (1..4).for_each(|mu| add(&mut sum, strange.link(0, mu)));
-    let unit = *HostGauge::unit(lattice([2; 4])).link(0, 0);
+    let sum = (0..4).fold(Matrix::default(), |sum, mu| add(&sum, Complex64::ONE, strange.link(0, mu)));
+    let unit: Matrix = unit();
     for (k, (beta, a)) in [(0.0, unit), (1.0, unit), (6.0, unit), (25.0, unit), (3.0, sum), (8.0, sum), (30.0, sum)]
         .into_iter()
         .enumerate()
@@ -138,7 +122,7 @@ fn one_link_has_the_exact_distribution() {
             if hit < 100 {
                 continue;
             }
-            let w = product(&from_kernel(u), &a);
+            let w = multiply(&from_kernel(u), &a);
             traces.push(trace(&w).re / 3.0);
             defects.push(dyson_schwinger(&w, beta));
         }
@@ -158,14 +142,8 @@ fn one_link_has_the_exact_distribution() {
 /// (β/3)² Σ_a (Im tr T_a W)² − 4/3 (β/3) Re tr W; its mean is zero.
 fn dyson_schwinger(w: &Matrix, beta: f64) -> f64 {
     // With F = (W − W†) / 2i without its trace: Σ_a (tr T_a F)² = ½ tr F².
-    let dagger = adjoint(w);
-    let f: Matrix = std::array::from_fn(|i| {
-        std::array::from_fn(|j| {
-            let diagonal = if i == j { trace(w).im / 3.0 } else { 0.0 };
-            (w[i][j] - dagger[i][j]) / Complex64::new(0.0, 2.0) - diagonal
-        })
-    });
-    let force = 0.5 * f.iter().flatten().map(|z| z.norm_sqr()).sum::<f64>();
+    let f = anti_hermitian(w);
+    let force = 0.5 * real_product(&f, &f);
     let third = beta / 3.0;
     third * third * force - 4.0 / 3.0 * third * trace(w).re
 }
@@ -184,7 +162,7 @@ fn over_relaxation_is_the_plain_one_and_keeps_the_action() {
             for x in
                 (0..plain.lattice().volume()).filter(|x| lattice(size).parity(lattice(size).coordinates(*x)) == parity)
             {
-                let mut w = product(plain.link(x, mu), &staples(&plain, x, mu));
+                let mut w = multiply(plain.link(x, mu), &staples(&plain, x, mu));
                 for (i, j) in [(0, 1), (0, 2), (1, 2)] {
                     // The block's part in the quaternions, normalised; its conjugate squared goes to the left.
                     let p = 0.5 * (w[i][i] + w[j][j].conj());
@@ -192,17 +170,17 @@ fn over_relaxation_is_the_plain_one_and_keeps_the_action() {
                     let norm = (p.norm_sqr() + q.norm_sqr()).sqrt();
                     let (p, q) = (p.conj() / norm, -q / norm);
                     let (p, q) = (p * p - q * q.conj(), p * q + q * p.conj());
-                    let mut a = *HostGauge::unit(lattice([2; 4])).link(0, 0);
+                    let mut a: Matrix = unit();
                     (a[i][i], a[i][j], a[j][i], a[j][j]) = (p, q, -q.conj(), p.conj());
-                    w = product(&a, &w);
-                    plain.links_mut()[4 * x + mu] = product(&a, plain.link(x, mu));
+                    w = multiply(&a, &w);
+                    plain.links_mut()[4 * x + mu] = multiply(&a, plain.link(x, mu));
                 }
             }
         }
-        let off = checks::distance(&ours, &plain);
+        let off = farthest_links(&ours, &plain);
         // Where |w| happens to be small, rounding errors are amplified by its inverse.
         assert!(off < 1e-11, "{size:?}: {off:e}");
-        assert!(checks::distance(&ours, &start) > 0.5);
+        assert!(farthest_links(&ours, &start) > 0.5);
         let (before, after) = (measure::plaquette(&start).mean, generator.plaquette().unwrap().mean);
         assert!((before - after).abs() < 1e-14, "{size:?}: {:e}", before - after);
         assert!((measure::plaquette(&ours).mean - after).abs() < 1e-14);
@@ -267,7 +245,7 @@ fn identity_on_the_lattice() {
                 let gauge = generator.gauge().unwrap();
                 let links = 0..4 * gauge.lattice().volume();
                 let defect = |k: usize| {
-                    let w = product(gauge.link(k / 4, k % 4), &staples(&gauge, k / 4, k % 4));
+                    let w = multiply(gauge.link(k / 4, k % 4), &staples(&gauge, k / 4, k % 4));
                     // In units of the second term.
                     dyson_schwinger(&w, beta) / (4.0 / 3.0 * beta / 3.0 * 18.0)
                 };
@@ -323,15 +301,13 @@ fn streams() {
     let half = run(2, Start::Cold, 5, &[4]);
     assert_eq!(all, run(3, Start::Links(&half.0, half.1), 5, &[2]), "continued");
     let other = run(1, Start::Cold, 6, &[6]);
-    assert!(checks::distance(&all.0, &other.0) > 0.5, "seeds");
+    assert!(farthest_links(&all.0, &other.0) > 0.5, "seeds");
     let restarted = run(1, Start::Links(&half.0, 0), 5, &[2]);
-    assert!(checks::distance(&all.0, &restarted.0) > 0.1, "passes have numbers of their own");
+    assert!(farthest_links(&all.0, &restarted.0) > 0.1, "passes have numbers of their own");
 }
 
 #[test]
 fn cpu_agrees_with_itself() {
-    let mut report = CheckReport::default();
-    checks::quenched(&Cpu::new(None), &mut report).unwrap();
-    checks::gauge_fixing(&Cpu::new(None), &mut report).unwrap();
-    report.assert_passed();
+    on_cpu(checks::quenched);
+    on_cpu(checks::gauge_fixing);
 }

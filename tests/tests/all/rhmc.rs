@@ -1,9 +1,9 @@
 //! Molecular dynamics: forces against derivatives of their actions, and against MILC's; integrators; trajectories.
-use comms::Threads;
+use crate::chains::{quarks, solver};
 use ferrite::Precision::{self, Double, Single};
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
-use ferrite::field::host::{HostColour, HostGauge, Matrix};
+use ferrite::field::host::{HostColour, HostGauge};
 use ferrite::field::{FieldShape, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::hmc::action::{AnisotropicLattice, GaugeAction};
@@ -23,6 +23,9 @@ use ferrite_tests::checks::THETA;
 use ferrite_tests::clover_reference::path;
 use ferrite_tests::cut;
 use ferrite_tests::staggered_reference::{LinkCoefficients, fat_links};
+use ferrite_tests::testkit::matrix::trace;
+use ferrite_tests::testkit::{domain, farthest_links, on_grid, product_of_links, single};
+use nalgebra::DMatrix;
 use num_complex::Complex64;
 
 /// Momenta of one seed, so that a direction in the space of links.
@@ -30,12 +33,6 @@ pub fn direction(domain: &Domain) -> MomentumField {
     let mut field = MomentumField::zero(domain, Double).unwrap();
     field.draw(77, 1).unwrap();
     field
-}
-
-/// Σ Re tr (P Q)
-fn product(p: &HostGauge, q: &HostGauge) -> f64 {
-    let trace = |a: &Matrix, b: &Matrix| -> f64 { (0..9).map(|k| (a[k / 3][k % 3] * b[k % 3][k / 3]).re).sum() };
-    p.links().iter().zip(q.links()).map(|(a, b)| trace(a, b)).sum()
 }
 
 /// dS/dt at exp(t Q) U, t = 0, by differences to the sixth power of `h`.
@@ -61,9 +58,9 @@ pub fn agrees(
     let mut momenta = MomentumField::zero(gauge.domain(), precision).unwrap();
     force.kick(&links, 1.0, &mut momenta).unwrap();
     let kicked = momenta.download().unwrap();
-    let got = product(&q.download().unwrap(), &kicked);
+    let got = -product_of_links(&q.download().unwrap(), &kicked);
     // The product of a force with normal numbers is about as large as the force; it may also be small.
-    let off = (got - expected).abs() / expected.abs().max((-product(&kicked, &kicked)).sqrt());
+    let off = (got - expected).abs() / expected.abs().max(product_of_links(&kicked, &kicked).sqrt());
     assert!(off < tolerance, "{} in {precision}: {got} instead of {expected}, {off:e}", force.name());
 }
 
@@ -78,10 +75,7 @@ pub fn domains() -> Vec<Domain> {
 fn plain_loops(gauge: &HostGauge) -> ([f64; 2], [f64; 3]) {
     let (mut plaquettes, mut rectangles) = ([0.0; 2], [0.0; 3]);
     for site in 0..gauge.lattice().volume() {
-        let sum = |steps: &[(usize, bool)]| {
-            let product = path(gauge, site, steps);
-            1.0 - (product[0][0] + product[1][1] + product[2][2]).re / 3.0
-        };
+        let sum = |steps: &[(usize, bool)]| 1.0 - trace(&path(gauge, site, steps)).re / 3.0;
         for (a, b) in (0..4).flat_map(|a| (0..4).map(move |b| (a, b))).filter(|(a, b)| a != b) {
             let [up, right, down, left] = [(a, true), (b, true), (a, false), (b, false)];
             if a < b {
@@ -198,12 +192,7 @@ fn functions(quarks: &[Quarks], count: usize, tolerance: f64) -> RationalFunctio
     rational_functions(quarks, count, 90.0, tolerances, rational::approximate_to).unwrap()
 }
 
-pub fn solver(single: bool, tol: f64) -> ShiftedSolver {
-    ShiftedSolver { single, tol: vec![tol], together: false, max_iterations: 10_000 }
-}
-
 fn two_plus_one() -> Vec<Quarks> {
-    let quarks = |mass, flavours: &str| Quarks { mass, flavours: flavours.parse().unwrap() };
     vec![quarks(0.2, "2"), quarks(0.4, "1")]
 }
 
@@ -266,7 +255,7 @@ fn stout_links_are_links() {
         (found(stout(0.15, 2, false), &thin, Double), found(QuarkSmearing::Thin, &smeared, Double));
     assert_eq!(on_stout.1, before.1);
     // Smearing takes away the force on rough fluctuations.
-    let (force, other) = (-product(&on_stout.0, &on_stout.0), -product(&before.0, &before.0));
+    let (force, other) = (product_of_links(&on_stout.0, &on_stout.0), product_of_links(&before.0, &before.0));
     assert!(force < 0.9 * other, "{force} {other}");
 }
 
@@ -277,8 +266,12 @@ fn small_singular_values_are_counted() {
     let gauge = generate::random(domain.local(), 3);
     let thin = GaugeField::upload(&domain, &gauge).unwrap();
     let fat = fat_links(&gauge, &LinkCoefficients::fat7());
-    let expected = fat.links().iter().filter(|v| smallest_square(v) < 5e-5).count();
-    let functions = functions(&[Quarks { mass: 2.0, flavours: "2".parse().unwrap() }], 1, 1e-3);
+    let expected = fat
+        .links()
+        .iter()
+        .filter(|v| DMatrix::from_fn(3, 3, |a, b| v[a][b]).singular_values().min().powi(2) < 5e-5)
+        .count();
+    let functions = functions(&[quarks(2.0, "2")], 1, 1e-3);
     let operator = QuarkOperator { smearing: QuarkSmearing::Hisq { epsilon: 0.0 }, ..operators()[0].1 };
     for precision in [Double, Single] {
         let solvers = [solver(precision == Single, 1e-6), solver(false, 1e-10)];
@@ -290,7 +283,7 @@ fn small_singular_values_are_counted() {
         quarks.kick(&links, 1.0, &mut momenta).unwrap();
         quarks.kick(&links, 1.0, &mut momenta).unwrap();
         let largest = momenta.download().unwrap();
-        let largest = largest.links().as_flattened().as_flattened().iter().map(|z| z.norm()).fold(0.0, f64::max);
+        let largest = largest.numbers().iter().map(|z| z.norm()).fold(0.0, f64::max);
         println!("{expected} links of {}, the largest force {largest:.1e}", fat.links().len());
         // One over the root of the cutoff is 141.
         assert!(largest.is_finite() && largest < 1e4, "{largest}");
@@ -299,31 +292,10 @@ fn small_singular_values_are_counted() {
     assert!(expected > 0);
 }
 
-/// The smallest eigenvalue of V†V: one over the largest of its inverse, by iteration.
-fn smallest_square(v: &Matrix) -> f64 {
-    let cofactor = |a: usize, b: usize| {
-        let (i, j, k, l) = ((a + 1) % 3, (a + 2) % 3, (b + 1) % 3, (b + 2) % 3);
-        v[i][k] * v[j][l] - v[i][l] * v[j][k]
-    };
-    let determinant: Complex64 = (0..3).map(|b| v[0][b] * cofactor(0, b)).sum();
-    // V⁻¹ V⁻†
-    let inverse: Matrix = std::array::from_fn(|b| std::array::from_fn(|a| cofactor(a, b) / determinant));
-    let square: Matrix = std::array::from_fn(|a| {
-        std::array::from_fn(|b| (0..3).map(|k| inverse[a][k] * inverse[b][k].conj()).sum::<Complex64>())
-    });
-    let (mut x, mut largest) = ([Complex64::ONE, Complex64::I, Complex64::new(0.3, -0.5)], 0.0);
-    for _ in 0..1000 {
-        let y: [Complex64; 3] = std::array::from_fn(|a| (0..3).map(|b| square[a][b] * x[b]).sum());
-        largest = y.iter().map(|z| z.norm_sqr()).sum::<f64>().sqrt();
-        x = y.map(|z| z / largest);
-    }
-    1.0 / largest
-}
-
 /// Solvers advance the pseudofermions of a group together; each one is as it would be alone.
 #[test]
 fn pseudofermions_of_a_group_do_not_mix() {
-    let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([2, 4, 6, 8]).unwrap()).unwrap();
+    let domain = domain([2, 4, 6, 8]);
     let gauge = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
     let links = EvolvingLinks::new(&gauge, Double).unwrap();
     let functions = functions(&two_plus_one(), 3, 1e-3);
@@ -379,35 +351,30 @@ fn forces_do_not_depend_on_the_grid() {
         }
         all
     };
-    let whole = forces(&Domain::single(Cpu::new(Some(1)), lattice).unwrap(), &gauge);
+    let whole = forces(&single(lattice), &gauge);
     for grid in [[1, 1, 1, 3], [1, 2, 1, 1], [1, 2, 1, 3]] {
-        Threads::run(grid.iter().product(), |world| {
-            let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
+        on_grid(grid, lattice, |domain| {
             let part = domain.section();
-            for (number, (part_force, whole)) in
-                forces(&domain, &cut::links_of(&part, &gauge)).iter().zip(&whole).enumerate()
-            {
-                let expected = cut::links_of(&part, whole);
-                let pairs = part_force.links().as_flattened().as_flattened().iter();
-                let off = pairs.zip(expected.links().as_flattened().as_flattened()).map(|(a, b)| (a - b).norm());
-                let off = off.fold(0.0, f64::max);
+            let found = forces(domain, &cut::links_of(&part, &gauge));
+            for (number, (part_force, whole)) in found.iter().zip(&whole).enumerate() {
+                let off = farthest_links(part_force, &cut::links_of(&part, whole));
                 // Solutions to 1e-14; sums of dot products in another order.
                 assert!(off < 1e-12, "force {number} on {grid:?} at {:?}: {off:e}", part.origin);
             }
-            Ok::<_, std::convert::Infallible>(())
-        })
-        .unwrap();
+        });
     }
 }
 
 mod milc {
     //! Against MILC, whose trajectories and forces are in the reference data.
     use super::*;
+    use crate::chains::{level, plan};
+    use crate::program::{self, answers, number};
     use ferrite::files::{ReadOptions, read_fermion, read_gauge};
     use ferrite::gauge::loops::{closed_loops, mean_traces};
     use ferrite::hmc::hop_force;
-    use ferrite::hmc::integrator::{Scheme, Unitarise};
-    use ferrite::hmc::trajectory::{Chain, LevelPlan, Noise, Plan};
+    use ferrite::hmc::integrator::Scheme;
+    use ferrite::hmc::trajectory::{Chain, Noise, Plan};
     use ferrite::observables::polyakov::polyakov_loop;
     use ferrite_tests::refdata;
     use rational::{PartialFractions, Pole};
@@ -436,10 +403,6 @@ mod milc {
         let one = |m: &[Complex64]| [[m[0], m[1], m[2]], [m[3], m[4], m[5]], [m[6], m[7], m[8]]];
         HostGauge::from_links(lattice, numbers.chunks_exact(9).map(one).collect())
     }
-    fn number(value: &Value) -> f64 {
-        value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
-    }
-
     /// The rational functions of a pseudofermion.
     fn functions(rational: &Value) -> RationalFunctions {
         let function = |name: &str| {
@@ -468,14 +431,8 @@ mod milc {
         let mut momenta = MomentumField::zero(&domain, Double).unwrap();
         hop_force(&asqtad(0.502), &field.even, &field.odd, &links, 2.0, &mut momenta).unwrap();
         let got = momenta.download().unwrap();
-        let (mut off, mut norm2) = (0.0, 0.0);
-        for (a, b) in got.links().iter().zip(stored.links()) {
-            for (a, b) in a.iter().flatten().zip(b.iter().flatten()) {
-                off += (a - b).norm_sqr();
-                norm2 += b.norm_sqr();
-            }
-        }
-        let off = f64::sqrt(off / norm2);
+        let off: f64 = got.numbers().iter().zip(stored.numbers()).map(|(a, b)| (a - b).norm_sqr()).sum();
+        let off = (off / product_of_links(&stored, &stored)).sqrt();
         println!("relative difference to MILC's force: {off:.2e}");
         assert!(off < 1e-7, "{off:e}");
     }
@@ -485,8 +442,7 @@ mod milc {
     #[test]
     fn trajectories() {
         let Some(folder) = refdata::folder() else { return };
-        let text = fs::read_to_string(folder.join("answers/milc_rhmc_asqtad_omelyan.json")).unwrap();
-        let answers: Value = serde_json::from_str(&text).unwrap();
+        let answers = answers(&folder, "milc_rhmc_asqtad_omelyan.json");
         let gauge = read(&folder, "configs/lat.sample.l6666b650m010m050");
         let lattice = gauge.lattice();
         let domain = Domain::single(Cpu::new(None), lattice).unwrap();
@@ -494,18 +450,8 @@ mod milc {
         let (operator, rational) = (asqtad(0.862), functions(&answers["rationals"][0]));
         let quarks = Pseudofermions::new(&domain, "2+1".into(), operator, rational, solvers, 0, 1).unwrap();
         // Two of MILC's steps, with λ = 0.8, are one of ours.
-        let level =
-            LevelPlan { gauge: true, quarks: vec![0], scheme: Scheme::OmelyanLinksFirst { lambda: 0.2 }, steps: 6 };
-        let plan = Plan {
-            gauge: GaugeAction::one_loop_symanzik(6.5, 0.862),
-            single_gauge_force: false,
-            length: 0.12,
-            levels: vec![level],
-            unitarise: Unitarise::Always,
-            seed: 1,
-            friction: None,
-            metropolis_from: 0,
-        };
+        let levels = vec![level(true, 1, Scheme::OmelyanLinksFirst { lambda: 0.2 }, 6)];
+        let plan = Plan { seed: 1, ..plan(GaugeAction::one_loop_symanzik(6.5, 0.862), 0.12, levels, false) };
         let thin = GaugeField::upload(&domain, &gauge).unwrap();
         let mut chain = Chain::new(plan, &thin, Double, vec![Box::new(quarks)]).unwrap();
         for trajectory in 1..=2 {
@@ -540,7 +486,7 @@ mod milc {
             assert!((3.0 * plaquette.spatial - stored[0]).abs() < 1e-9, "{} {}", 3.0 * plaquette.spatial, stored[0]);
             assert!((3.0 * plaquette.temporal - stored[1]).abs() < 1e-9);
             let line = 3.0 * polyakov_loop(&thin).unwrap();
-            let stored = Complex64::new(number(&milc["P_LOOP_times3"][0]), number(&milc["P_LOOP_times3"][1]));
+            let stored = program::complex(&milc["P_LOOP_times3"]);
             assert!((line - stored).norm() < 2e-7, "{line} {stored}");
             loops(&thin, &milc["G_LOOP"]);
             for (k, mass) in [0.01, 0.05].into_iter().enumerate() {
@@ -569,8 +515,7 @@ mod milc {
     #[test]
     fn hisq_trajectory() {
         let Some(folder) = refdata::folder() else { return };
-        let text = fs::read_to_string(folder.join("answers/milc_rhmc_hisq.json")).unwrap();
-        let answers: Value = serde_json::from_str(&text).unwrap();
+        let answers = answers(&folder, "milc_rhmc_hisq.json");
         let gauge = read(&folder, "added/lat.sample.l6666.hisq");
         let lattice = gauge.lattice();
         let domain = Domain::single(Cpu::new(None), lattice).unwrap();
@@ -585,17 +530,9 @@ mod milc {
             let quarks = Pseudofermions::new(&domain, name, operator, functions(rational), solvers, k as u32, 1);
             Box::new(quarks.unwrap()) as Box<dyn Monomial>
         });
-        let scheme = Scheme::ThreeGaugeOneFermion { lambda: 0.2 };
-        let plan = Plan {
-            gauge: GaugeAction::one_loop_symanzik_with_hisq(7.4, 0.89, 3.0),
-            single_gauge_force: false,
-            length: 0.2,
-            levels: vec![LevelPlan { gauge: true, quarks: vec![0, 1, 2, 3], scheme, steps: 5 }],
-            unitarise: Unitarise::Always,
-            seed: 1,
-            friction: None,
-            metropolis_from: 0,
-        };
+        let levels = vec![level(true, 4, Scheme::ThreeGaugeOneFermion { lambda: 0.2 }, 5)];
+        let plan = plan(GaugeAction::one_loop_symanzik_with_hisq(7.4, 0.89, 3.0), 0.2, levels, false);
+        let plan = Plan { seed: 1, ..plan };
         let thin = GaugeField::upload(&domain, &gauge).unwrap();
         let mut chain = Chain::new(plan, &thin, Double, quarks.collect()).unwrap();
         let file = |what: &str| complex(&folder, &format!("hisq_traj1_{what}.c128"));
@@ -624,7 +561,7 @@ mod milc {
             assert!((3.0 * got - stored).abs() < 1e-12, "{} {stored}", 3.0 * got);
         }
         let line = 3.0 * polyakov_loop(&thin).unwrap();
-        let stored = Complex64::new(number(&milc["P_LOOP_times3"][0]), number(&milc["P_LOOP_times3"][1]));
+        let stored = program::complex(&milc["P_LOOP_times3"]);
         assert!((line - stored).norm() < 5e-7, "{line} {stored}");
         loops(&thin, &milc["G_LOOP"]);
         for (k, mass) in [0.0018, 0.018].into_iter().enumerate() {

@@ -2,7 +2,6 @@
 //! leads to the start, phase space keeps its volume.
 use crate::chains::{level, naive, plan, quarks, solver};
 use ferrite::Precision::{self, Double, Single};
-use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
 use ferrite::field::host::{HostGauge, Matrix};
@@ -21,21 +20,19 @@ use ferrite::hmc::trajectory::{Chain, Plan};
 use ferrite::hmc::wilson::WilsonQuarks;
 use ferrite::hmc::wilson::determinant::BlockDeterminant;
 use ferrite::hmc::wilson::two_flavours::TwoFlavours;
-use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links::PathCoefficients;
 use ferrite::operators::{CloverParams, Schur, TimeBoundary, WilsonParams};
 use ferrite::solve::{Method, Request};
 use ferrite_tests::checks::complement_request;
+use ferrite_tests::testkit::matrix::{add, adjoint, exponential, multiply, real_product, scale};
+use ferrite_tests::testkit::{domain, farthest_links, product_of_links};
+use nalgebra::{DMatrix, DVector};
 use num_complex::Complex64;
 use rational::{PartialFractions, Pole};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-fn domain(size: [usize; 4]) -> Domain {
-    // Lattices are too small to be shared among threads; tests are.
-    Domain::single(Cpu::new(Some(1)), Lattice::new(size).unwrap()).unwrap()
-}
 fn asqtad() -> QuarkOperator {
     QuarkOperator { smearing: QuarkSmearing::Paths(PathCoefficients::asqtad(0.9)), ..naive() }
 }
@@ -150,8 +147,7 @@ fn friction_takes_momenta_away() {
         chain.links().own().download().unwrap()
     };
     let (long, two) = (run(None, 1.0, 32, 1), run(Some(1e-300), 0.5, 16, 2));
-    let pairs = long.links().as_flattened().as_flattened().iter().zip(two.links().as_flattened().as_flattened());
-    let off = pairs.map(|(a, b)| (a - b).norm()).fold(0.0, f64::max);
+    let off = farthest_links(&long, &two);
     assert!(off < 1e-11, "{off:e}");
     assert!(run(None, 0.5, 16, 2).links() == run(Some(1e4), 0.5, 16, 2).links());
 
@@ -161,12 +157,10 @@ fn friction_takes_momenta_away() {
         half.trajectory(number, None, false).unwrap();
         half.momenta().unwrap().download().unwrap()
     });
-    let dot =
-        |a: &HostGauge, b: &HostGauge| -> f64 { a.links().iter().zip(b.links()).map(|(a, b)| product(a, b)).sum() };
     // 8192 numbers: the ratio has an error of 0.01, that of the squares of 0.016.
-    let ratio = dot(&momenta[0], &momenta[1]) / dot(&momenta[0], &momenta[0]);
+    let ratio = product_of_links(&momenta[0], &momenta[1]) / product_of_links(&momenta[0], &momenta[0]);
     assert!((ratio - 0.5).abs() < 0.05, "{ratio}");
-    let growth = dot(&momenta[1], &momenta[1]) / dot(&momenta[0], &momenta[0]);
+    let growth = product_of_links(&momenta[1], &momenta[1]) / product_of_links(&momenta[0], &momenta[0]);
     assert!((growth - 1.0).abs() < 0.08, "{growth}");
 
     let mut rough = chain(Some(0.3), 3.0, 2);
@@ -340,12 +334,12 @@ impl OneStep<'_> {
     fn changes(&self, end: &HostGauge, links: &[Matrix], momenta: &[Matrix]) -> [Vec<Matrix>; 2] {
         let moved = |h: f64| {
             let (mut u, mut p) = (self.links.clone(), self.momenta.clone());
-            u.links_mut().iter_mut().zip(links).for_each(|(u, x)| *u = multiply(&near_unit(x, h), u));
-            p.links_mut().iter_mut().zip(momenta).for_each(|(p, x)| *p = add(p, x, h));
+            u.links_mut().iter_mut().zip(links).for_each(|(u, x)| *u = multiply(&exponential(&scale(h.into(), x)), u));
+            p.links_mut().iter_mut().zip(momenta).for_each(|(p, x)| *p = add(p, h.into(), x));
             (self.run)(&u, &p)
         };
         let (plus, minus) = (moved(Self::H), moved(-Self::H));
-        let half = |plus: &Matrix, minus: &Matrix| add(&Matrix::default(), &add(plus, minus, -1.0), 0.5 / Self::H);
+        let half = |plus: &Matrix, minus: &Matrix| scale((0.5 / Self::H).into(), &add(plus, -Complex64::ONE, minus));
         let pairs = plus.0.links().iter().zip(minus.0.links()).zip(end.links());
         let links = pairs.map(|((plus, minus), end)| multiply(&half(plus, minus), &adjoint(end)));
         let momenta = plus.1.links().iter().zip(minus.1.links()).map(|(plus, minus)| half(plus, minus));
@@ -365,14 +359,13 @@ fn phase_space_keeps_its_volume() {
 fn keeps_its_volume(step: &OneStep) {
     let end = (step.run)(step.links, step.momenta).0;
     let links = step.links.links().len();
-    let column = |k: usize| -> Vec<f64> {
+    let column = |k: usize| -> DVector<f64> {
         let mut at = [vec![Matrix::default(); links], vec![Matrix::default(); links]];
         at[k / 8 / links][(k / 8) % links] = direction(k % 8);
         let [links, momenta] = step.changes(&end, &at[0], &at[1]);
-        links.iter().chain(&momenta).flat_map(components).collect()
+        DVector::from_vec(links.iter().chain(&momenta).flat_map(components).collect())
     };
-    let mut jacobian: Vec<Vec<f64>> = (0..16 * links).map(column).collect();
-    let determinant = determinant(&mut jacobian);
+    let determinant = DMatrix::from_columns(&(0..16 * links).map(column).collect::<Vec<_>>()).determinant();
     println!("determinant {determinant}");
     // Differences are good to H² and rounding over H, 1e-10, for each of a thousand columns.
     assert!((determinant - 1.0).abs() < 1e-5, "{determinant}");
@@ -446,8 +439,8 @@ fn wilson_solver(tol: f64) -> Request {
 
 fn symplectic_form(momenta: &HostGauge, [x_v, p_v]: &[Vec<Matrix>; 2], [x_w, p_w]: &[Vec<Matrix>; 2]) -> f64 {
     let one = |k: usize, p: &Matrix| {
-        let commutator = add(&multiply(&x_v[k], &x_w[k]), &multiply(&x_w[k], &x_v[k]), -1.0);
-        product(&p_v[k], &x_w[k]) - product(&p_w[k], &x_v[k]) + product(p, &commutator)
+        let commutator = add(&multiply(&x_v[k], &x_w[k]), -Complex64::ONE, &multiply(&x_w[k], &x_v[k]));
+        real_product(&p_v[k], &x_w[k]) - real_product(&p_w[k], &x_v[k]) + real_product(p, &commutator)
     };
     momenta.links().iter().enumerate().map(|(k, p)| one(k, p)).sum()
 }
@@ -460,45 +453,5 @@ fn direction(a: usize) -> Matrix {
 }
 /// Components of a matrix along these directions, which are of norm one.
 fn components(x: &Matrix) -> [f64; 8] {
-    std::array::from_fn(|a| product(&direction(a), x))
-}
-/// Re tr (A† B).
-fn product(a: &Matrix, b: &Matrix) -> f64 {
-    a.iter().flatten().zip(b.iter().flatten()).map(|(a, b)| (a.conj() * b).re).sum()
-}
-/// exp (h Q) to rounding, for small h.
-fn near_unit(q: &Matrix, h: f64) -> Matrix {
-    let unit: Matrix = std::array::from_fn(|j| std::array::from_fn(|k| Complex64::from(f64::from(u8::from(j == k)))));
-    let square = multiply(q, q);
-    add(&add(&add(&unit, q, h), &square, 0.5 * h * h), &multiply(&square, q), h * h * h / 6.0)
-}
-fn add(a: &Matrix, b: &Matrix, factor: f64) -> Matrix {
-    std::array::from_fn(|j| std::array::from_fn(|k| a[j][k] + factor * b[j][k]))
-}
-fn multiply(a: &Matrix, b: &Matrix) -> Matrix {
-    std::array::from_fn(|j| std::array::from_fn(|k| (0..3).map(|l| a[j][l] * b[l][k]).sum()))
-}
-fn adjoint(a: &Matrix) -> Matrix {
-    std::array::from_fn(|j| std::array::from_fn(|k| a[k][j].conj()))
-}
-/// Determinant by Gaussian elimination with pivots.
-fn determinant(m: &mut [Vec<f64>]) -> f64 {
-    let (n, mut product) = (m.len(), 1.0);
-    for k in 0..n {
-        let pivot = (k..n).max_by(|a, b| m[*a][k].abs().total_cmp(&m[*b][k].abs())).unwrap();
-        if pivot != k {
-            m.swap(pivot, k);
-            product = -product;
-        }
-        product *= m[k][k];
-        let (above, below) = m.split_at_mut(k + 1);
-        let row = &above[k];
-        for other in below {
-            let factor = other[k] / row[k];
-            for (x, y) in other[k..].iter_mut().zip(&row[k..]) {
-                *x -= factor * y;
-            }
-        }
-    }
-    product
+    std::array::from_fn(|a| real_product(&direction(a), x))
 }

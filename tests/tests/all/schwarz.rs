@@ -14,6 +14,7 @@ use ferrite::operators::{
 use ferrite::solve::{Configuration, Method, Request, Schwarz, SolveFailure};
 use ferrite::{LinkStorage, Precision};
 use ferrite_tests::cut;
+use ferrite_tests::testkit::on_grid;
 use num_complex::Complex64;
 use solvers::{MrParams, Preconditioner, VectorSpace};
 use std::rc::Rc;
@@ -348,18 +349,16 @@ fn overlap_helps() {
         (Operator::from(clover.with_schur(Schur::Symmetric)), Precision::Single, LinkStorage::of(8)),
     ] {
         let iterations = |overlap| {
-            let found = Threads::run(4, |world| {
-                let domain = cut::domain(Cpu::new(Some(1)), lattice, [1, 1, 2, 2], world).unwrap();
+            let found = on_grid([1, 1, 2, 2], lattice, |domain| {
                 let part = domain.section();
                 let (gauge, source) = (cut::links_of(&part, &gauge), [generate::random_source::<Spinor>(part, 8)]);
                 let schwarz = Schwarz { overlap, steps: 20, ..Default::default() };
                 let request =
                     Request { method: Method::GCR_DD, precision, reconstruction, schwarz, ..Request::new(&operator) };
-                let (_, report) = Configuration::new(&domain, &gauge).solve(&source, None, &request, &mut ()).unwrap();
+                let (_, report) = Configuration::new(domain, &gauge).solve(&source, None, &request, &mut ()).unwrap();
                 assert!(report.true_residual[0] <= 1e-10 && report.escalations.is_empty());
-                Ok::<_, std::convert::Infallible>(report.info.iterations)
-            })
-            .unwrap();
+                report.info.iterations
+            });
             assert!(found.iter().all(|n| *n == found[0]), "{found:?}");
             found[0]
         };
@@ -375,12 +374,11 @@ fn right_hand_sides_leave_their_domains() {
     for (grid, block, overlap) in
         [([1; 4], None, 0), ([1; 4], Some([4, 4, 4, 4]), 0), ([1, 1, 1, 2], None, 0), ([1, 1, 1, 2], None, 2)]
     {
-        Threads::run(grid.iter().product(), |world| {
-            let domain = cut::domain(Cpu::new(Some(1)), lattice(), grid, world).unwrap();
+        on_grid(grid, lattice(), |domain| {
             let part = domain.section();
             let gauge = cut::links_of(&part, &gauge);
             let sources: Vec<_> = (0..4).map(|seed| generate::random_source(part, 20 + seed)).collect();
-            let configuration = Configuration::new(&domain, &gauge);
+            let configuration = Configuration::new(domain, &gauge);
             let schwarz = Schwarz { domain: block, overlap, steps: 5, k_max: 6, ..Default::default() };
             let precision = Precision::Single;
             let request = Request { method: Method::GCR_DD, precision, schwarz, ..Request::new(params()) };
@@ -397,9 +395,7 @@ fn right_hand_sides_leave_their_domains() {
                 // Two residuals of 1e-10, over the smallest singular value of M.
                 assert!(off.sqrt() < 1e-8 * expected.norm2().sqrt(), "{grid:?} {overlap} {j}: {:e}", off.sqrt());
             }
-            Ok::<_, std::convert::Infallible>(())
-        })
-        .unwrap();
+        });
     }
 }
 

@@ -8,13 +8,10 @@ use ferrite::files::{FileError, Problem, ReadFrom, SharedFile, WriteOptions, wri
 use ferrite::gauge::generate;
 use ferrite::lattice::{Lattice, Section};
 use ferrite::network::Network;
+use ferrite_tests::testkit::lattice;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
-
-fn lattice(size: [usize; 4]) -> Lattice {
-    Lattice::new(size).unwrap()
-}
 
 fn header(size: [usize; 4], vectors: usize) -> SetupHeader {
     let operator = json!({ "operator": "clover", "mass": -1.0 / 3.0, "csw": 0.1 + 0.2, "boundary": [1, -1] });

@@ -1,6 +1,5 @@
 //! APE and HYP links against their formulas, on the device and through `ferrite smear`.
 use crate::program::*;
-use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
@@ -11,6 +10,7 @@ use ferrite::lattice::Lattice;
 use ferrite_tests::cut;
 use ferrite_tests::reference::{adjoint, multiply, transform_links};
 use ferrite_tests::smearing_reference;
+use ferrite_tests::testkit::on_grid;
 use num_complex::Complex64;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -106,7 +106,7 @@ fn hyp_in_space(gauge: &HostGauge, [first, second, _]: [f64; 3]) -> HostGauge {
 }
 
 fn largest_difference(a: &HostGauge, b: &HostGauge) -> f64 {
-    let pairs = a.links().as_flattened().as_flattened().iter().zip(b.links().as_flattened().as_flattened());
+    let pairs = a.numbers().iter().zip(b.numbers());
     pairs.map(|(a, b)| (a - b).norm()).fold(0.0, f64::max)
 }
 
@@ -258,14 +258,11 @@ fn ape_and_hyp_links_do_not_depend_on_the_grid() {
         };
         let whole = smeared(&Domain::single(Cpu::new(Some(1)), lattice).unwrap(), &gauge);
         for grid in [[1, 1, 1, 6], [2, 2, 1, 1]] {
-            Threads::run(grid.iter().product(), |world| {
-                let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
+            on_grid(grid, lattice, |domain| {
                 let part = domain.section();
-                let found = smeared(&domain, &cut::links_of(&part, &gauge));
+                let found = smeared(domain, &cut::links_of(&part, &gauge));
                 assert_eq!(found, cut::links_of(&part, &whole), "{smearing:?}, {grid:?} at {:?}", part.origin);
-                Ok::<_, std::convert::Infallible>(())
-            })
-            .unwrap();
+            });
         }
     }
 }

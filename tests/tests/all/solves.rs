@@ -1,6 +1,5 @@
 //! Solves: every pair of precisions, both ways of correction, every method; precision escalations; how many iterations
 //! they take.
-use comms::Threads;
 use ferrite::Precision;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
@@ -13,7 +12,7 @@ use ferrite::operators::{Anisotropy, CloverParams, TimeBoundary, WilsonParams};
 use ferrite::solve::{Configuration, Correction, Escalation, Method, Request, SolveFailure, in_batches, solve};
 use ferrite_tests::checks::{self, Case};
 use ferrite_tests::cut;
-use ferrite_tests::report::CheckReport;
+use ferrite_tests::testkit::{on_cpu, on_grid};
 use solvers::{Iteration, Observer, RhsFailure, SolveError};
 use std::ops::ControlFlow;
 
@@ -21,23 +20,14 @@ fn case() -> Case {
     Case::new(generate::weak_field(Lattice::new([2, 4, 6, 8]).unwrap(), 20, 0.2), 21)
 }
 
-fn finish(report: CheckReport) {
-    print!("{}", report.table());
-    report.assert_passed();
-}
-
 #[test]
 fn every_format_ends_at_its_tolerance() {
-    let mut report = CheckReport::default();
-    checks::solves(&Cpu::new(None), &case(), 0.1, &mut report).unwrap();
-    finish(report);
+    on_cpu(|backend, report| checks::solves(backend, &case(), 0.1, report));
 }
 
 #[test]
 fn every_scheme_ends_at_its_tolerance() {
-    let mut report = CheckReport::default();
-    checks::schemes(&Cpu::new(None), &case(), 0.1, &mut report).unwrap();
-    finish(report);
+    on_cpu(|backend, report| checks::schemes(backend, &case(), 0.1, report));
 }
 
 /// Every method, precision and correction, but not all of their combinations.
@@ -263,17 +253,16 @@ fn idr_takes_the_same_steps_on_every_grid_and_in_every_batch() {
     let operator = WilsonParams::from_mass(-0.2, TimeBoundary::Antiperiodic);
     let request = Request { method: Method::IDR, tol: 1e-8, ..Request::new(operator) };
     let histories = |grid: [usize; 4], numbers: &[u32]| {
-        let found = Threads::run(grid.iter().product(), |world| {
-            let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
+        let mut found = on_grid(grid, lattice, |domain| {
             let section = domain.section();
             let links = cut::links_of(&section, &gauge);
             let sources: Vec<HostSpinor> =
                 numbers.iter().map(|number| generate::noise_source(section, 22, *number)).collect();
-            let (_, report) = solve(&domain, &links, &sources, &request, &mut ()).unwrap();
+            let (_, report) = solve(domain, &links, &sources, &request, &mut ()).unwrap();
             assert!(report.converged && report.method == Method::IDR, "{grid:?}: {report:?}");
-            Ok::<_, std::convert::Infallible>(report.info.history)
+            report.info.history
         });
-        found.unwrap().swap_remove(0)
+        found.swap_remove(0)
     };
     let alone = histories([1; 4], &[2]);
     let agrees = |history: &[f64]| {

@@ -1,38 +1,14 @@
 //! `ferrite spectrum`: correlators against Chroma, MILC and momentum space.
 use crate::correlators::*;
 use crate::program::*;
+use ferrite_tests::gamma::{GAMMA, SpinMatrix};
 use ferrite_tests::refdata;
+use ferrite_tests::testkit::matrix::{add, adjoint, multiply, scale, trace, unit};
 use num_complex::Complex64;
-use serde_json::Value;
 use std::fs;
 
-/// γ matrices of the DeGrand–Rossi basis, written out: x, y, z, t.
-fn gammas() -> [[[Complex64; 4]; 4]; 4] {
-    let (o, p, m) = (Complex64::ZERO, Complex64::ONE, -Complex64::ONE);
-    let (i, j) = (Complex64::I, -Complex64::I);
-    [
-        [[o, o, o, i], [o, o, i, o], [o, j, o, o], [j, o, o, o]],
-        [[o, o, o, m], [o, o, p, o], [o, p, o, o], [m, o, o, o]],
-        [[o, o, i, o], [o, o, o, j], [j, o, o, o], [o, i, o, o]],
-        [[o, o, p, o], [o, o, o, p], [p, o, o, o], [o, p, o, o]],
-    ]
-}
-
-type Spin = [[Complex64; 4]; 4];
-
-fn product(a: &Spin, b: &Spin) -> Spin {
-    std::array::from_fn(|i| std::array::from_fn(|j| (0..4).map(|k| a[i][k] * b[k][j]).sum()))
-}
-fn adjoint(a: &Spin) -> Spin {
-    std::array::from_fn(|i| std::array::from_fn(|j| a[j][i].conj()))
-}
-fn unit() -> Spin {
-    std::array::from_fn(|i| std::array::from_fn(|j| if i == j { Complex64::ONE } else { Complex64::ZERO }))
-}
-
 /// S(x) of free quarks, antiperiodic in time, as a sum over momenta of 1 / (m + Σ (1 − cos p) + i Σ γ sin p).
-fn free_propagator([lx, ly, lz, lt]: [usize; 4], mass: f64, x: [i64; 4]) -> Spin {
-    let gammas = gammas();
+fn free_propagator([lx, ly, lz, lt]: [usize; 4], mass: f64, x: [i64; 4]) -> SpinMatrix {
     let mut sum = [[Complex64::ZERO; 4]; 4];
     for k in 0..lx * ly * lz * lt {
         let n = [k % lx, k / lx % ly, k / (lx * ly) % lz, k / (lx * ly * lz)];
@@ -44,16 +20,12 @@ fn free_propagator([lx, ly, lz, lt]: [usize; 4], mass: f64, x: [i64; 4]) -> Spin
         let a = mass + p.iter().map(|p| 1.0 - p.cos()).sum::<f64>();
         let square = a * a + p.iter().map(|p| p.sin().powi(2)).sum::<f64>();
         let phase = Complex64::cis((0..4).map(|mu| p[mu] * x[mu] as f64).sum());
-        for row in 0..4 {
-            for column in 0..4 {
-                let slash: Complex64 = (0..4).map(|mu| gammas[mu][row][column] * p[mu].sin()).sum();
-                let diagonal = if row == column { Complex64::from(a) } else { Complex64::ZERO };
-                sum[row][column] += phase * (diagonal - Complex64::I * slash) / square;
-            }
-        }
+        let slash = (0..4).fold([[Complex64::ZERO; 4]; 4], |sum, mu| add(&sum, p[mu].sin().into(), &GAMMA[mu]));
+        sum = add(&sum, phase * a / square, &unit());
+        sum = add(&sum, -phase * Complex64::I / square, &slash);
     }
     let volume = (lx * ly * lz * lt) as f64;
-    sum.map(|row| row.map(|z| z / volume))
+    scale((1.0 / volume).into(), &sum)
 }
 
 /// Free quarks, all 16 mesons with and without momentum, and the nucleon, from momentum space.
@@ -75,9 +47,8 @@ fn free_quarks() {
     fs::write(room.path("run.toml"), input).unwrap();
     room.json("spectrum run.toml --out free");
     let line = &lines(&room, "free")[0];
-    let gammas = gammas();
-    let power = |n: usize| (0..4).filter(|mu| n >> mu & 1 == 1).fold(unit(), |all, mu| product(&all, &gammas[mu]));
-    let (five, time) = (power(15), gammas[3]);
+    let power = |n: usize| (0..4).filter(|mu| n >> mu & 1 == 1).fold(unit(), |all, mu| multiply(&all, &GAMMA[mu]));
+    let (five, time) = (power(15), GAMMA[3]);
     for momentum in [[0, 0, 0], [0, 1, 0], [-1, 0, 0]] {
         let mut expected = vec![[Complex64::ZERO; 6]; 16];
         for k in 0..size.iter().product::<usize>() {
@@ -87,12 +58,11 @@ fn free_quarks() {
             let angle: f64 = (0..3).map(|k| f64::from(momentum[k]) * steps[k] as f64 / size[k] as f64).sum();
             let phase = Complex64::cis(-std::f64::consts::TAU * angle);
             for (n, expected) in expected.iter_mut().enumerate() {
-                let bar = product(&product(&time, &adjoint(&power(n))), &time);
-                let back = product(&product(&five, &adjoint(&s)), &five);
-                let whole = product(&product(&power(n), &s), &product(&bar, &back));
-                let trace: Complex64 = (0..4).map(|i| whole[i][i]).sum();
+                let bar = multiply(&multiply(&time, &adjoint(&power(n))), &time);
+                let back = multiply(&multiply(&five, &adjoint(&s)), &five);
+                let whole = multiply(&multiply(&power(n), &s), &multiply(&bar, &back));
                 // Three colours, which do not mix.
-                expected[(steps[3].rem_euclid(6)) as usize] -= 3.0 * phase * trace;
+                expected[(steps[3].rem_euclid(6)) as usize] -= 3.0 * phase * trace(&whole);
             }
         }
         for (n, name) in [(0, "1"), (1, "gx"), (3, "gxgy"), (7, "gxgygz"), (8, "gt"), (10, "gygt"), (15, "g5")] {
@@ -102,8 +72,8 @@ fn free_quarks() {
         }
     }
     // The nucleon: colours give 6 for the direct and 6 for the exchange term, ε_abc ε_a'b'c' with equal indices.
-    let g = product(&gammas[0], &gammas[2]);
-    let tilde = product(&product(&time, &adjoint(&g)), &time);
+    let g = multiply(&GAMMA[0], &GAMMA[2]);
+    let tilde = multiply(&multiply(&time, &adjoint(&g)), &time);
     let mut expected = [[Complex64::ZERO; 6]; 2];
     for k in 0..size.iter().product::<usize>() {
         let place = [k % 2, k / 2 % 4, k / 8 % 2, k / 16];
@@ -124,12 +94,8 @@ fn free_quarks() {
         }
         let t = steps[3].rem_euclid(6) as usize;
         for (sign, expected) in [1.0, -1.0].into_iter().zip(&mut expected) {
-            for row in 0..4 {
-                for column in 0..4 {
-                    let projector = 0.5 * (unit()[row][column] + sign * time[row][column]);
-                    expected[t] += projector * c[column][row];
-                }
-            }
+            let projector = scale(0.5.into(), &add(&unit(), sign.into(), &time));
+            expected[t] += trace(&multiply(&projector, &c));
         }
     }
     for (name, expected) in [("nucleon.positive", expected[0]), ("nucleon.negative", expected[1])] {
@@ -145,8 +111,7 @@ fn chromas_pion() {
     let Some(folder) = refdata::folder() else { return };
     let room = Room::new();
     fs::copy(folder.join("configs/pyquda_weak_field.lime"), room.path("weak.lime")).unwrap();
-    let answers = fs::read_to_string(folder.join("answers/chroma_hadspec_pion_4448.json")).unwrap();
-    let answers: Value = serde_json::from_str(&answers).unwrap();
+    let answers = answers(&folder, "chroma_hadspec_pion_4448.json");
     let input = r#"
         source = "shell"
         nucleon = false

@@ -244,8 +244,7 @@ fn results_belong_to_what_files_hold() {
     for (file, schema) in
         [("out/correlators.json", "ferrite.correlator-axes/1"), ("kept/cfg.1.ildg.json", "ferrite.propagator/1")]
     {
-        let about: Value = serde_json::from_str(&fs::read_to_string(room.path(file)).unwrap()).unwrap();
-        assert_eq!(about["schema"], schema);
+        assert_eq!(room.parsed(file)["schema"], schema);
     }
     assert_eq!(line["content"]["bytes"], fs::metadata(room.path("cfg.1.ildg")).unwrap().len());
     // Moved, and copied, which changes its time: the propagator is read, and a line is not made again.
@@ -261,8 +260,7 @@ fn results_belong_to_what_files_hold() {
     }
     // A file of a version before, which noted names: taken by the name, unless the file is younger.
     let without = |path: &str| {
-        let text = fs::read_to_string(room.path(path)).unwrap();
-        let mut value: Value = serde_json::from_str(&text).unwrap();
+        let mut value = room.parsed(path);
         value.as_object_mut().unwrap().remove("content");
         if !path.ends_with("jsonl") {
             ["schema", "checksum", "solve"].iter().for_each(|key| drop(value.as_object_mut().unwrap().remove(*key)));

@@ -1,17 +1,18 @@
 //! `ferrite spectrum` of staggered quarks from walls, noise and shells, against a dense matrix that is written out here.
+use crate::correlators::lines;
 use crate::program::*;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::observables::spectrum::gamma::Gamma;
 use ferrite::observables::spectrum::tastes::PIONS;
+use ferrite_tests::testkit::matrix::multiply;
+use nalgebra::{DMatrix, DVector};
 use num_complex::Complex64;
 use serde_json::Value;
 use std::fs;
 
 const NAMES: [&str; 4] = ["pion", "scalar", "vector", "pseudovector"];
 const MASS: f64 = 0.2;
-
-type Dense = Vec<Vec<Complex64>>;
 
 /// The lattice and its links.
 struct PlainLattice {
@@ -37,23 +38,20 @@ impl PlainLattice {
         self.site(place)
     }
     /// M = m + D/2 with MILC's phases, antiperiodic in t.
-    fn matrix(&self) -> Dense {
+    fn matrix(&self) -> DMatrix<Complex64> {
         let n = 3 * self.volume();
-        let mut m = vec![vec![Complex64::ZERO; n]; n];
+        let mut m = DMatrix::from_diagonal_element(n, n, MASS.into());
         for site in 0..self.volume() {
             let [x, y, _, t] = self.place(site);
-            for colour in 0..3 {
-                m[3 * site + colour][3 * site + colour] += MASS;
-            }
             for (mu, sign) in [t, t + x, t + x + y, 0].into_iter().enumerate() {
                 let eta = if sign % 2 == 0 { 0.5 } else { -0.5 };
                 let factor = if mu == 3 && t + 1 == self.size[3] { -eta } else { eta };
                 let (there, u) = (self.ahead(site, mu, 1), self.gauge.link(site, mu));
                 for (a, row) in u.iter().enumerate() {
                     for (b, u) in row.iter().enumerate() {
-                        m[3 * site + a][3 * there + b] += factor * u;
+                        m[(3 * site + a, 3 * there + b)] += factor * u;
                         // The phase of a direction does not change along it.
-                        m[3 * there + b][3 * site + a] -= factor * u.conj();
+                        m[(3 * there + b, 3 * site + a)] -= factor * u.conj();
                     }
                 }
             }
@@ -62,23 +60,9 @@ impl PlainLattice {
     }
     /// Solutions for these sources.
     fn solve(&self, sources: &[Vec<Complex64>]) -> Vec<Vec<Complex64>> {
-        let mut m = self.matrix();
-        let n = m.len();
-        for (row, m) in m.iter_mut().enumerate() {
-            m.extend(sources.iter().map(|source| source[row]));
-        }
-        for k in 0..n {
-            let pivot = (k..n).max_by(|i, j| m[*i][k].norm().total_cmp(&m[*j][k].norm())).unwrap();
-            m.swap(k, pivot);
-            let top = m[k].clone();
-            for (i, row) in m.iter_mut().enumerate() {
-                let factor = row[k] / top[k];
-                if i != k && factor != Complex64::ZERO {
-                    row[k..].iter_mut().zip(&top[k..]).for_each(|(row, top)| *row -= factor * top);
-                }
-            }
-        }
-        (0..sources.len()).map(|s| (0..n).map(|k| m[k][n + s] / m[k][k]).collect()).collect()
+        let sources: Vec<_> = sources.iter().map(|source| DVector::from_column_slice(source)).collect();
+        let all = self.matrix().lu().solve(&DMatrix::from_columns(&sources)).unwrap();
+        all.column_iter().map(|column| column.iter().copied().collect()).collect()
     }
     /// (1 + w² Δ₂ / (4 n))ⁿ
     fn shell(&self, field: &[Complex64], width: f64, steps: usize) -> Vec<Complex64> {
@@ -90,13 +74,10 @@ impl PlainLattice {
                 for mu in 0..3 {
                     let (near, far) = (self.ahead(site, mu, 1), self.ahead(site, mu, 2));
                     let (first, second) = (self.gauge.link(site, mu), self.gauge.link(near, mu));
-                    for a in 0..3 {
-                        for b in 0..3 {
-                            let w: Complex64 = (0..3).map(|k| first[a][k] * second[k][b]).sum();
-                            let sigma = width * width / (16.0 * steps as f64);
-                            next[3 * site + a] += sigma * w * field[3 * far + b];
-                            next[3 * far + b] += sigma * w.conj() * field[3 * site + a];
-                        }
+                    let (w, sigma) = (multiply(first, second), width * width / (16.0 * steps as f64));
+                    for (a, b) in (0..9).map(|k| (k / 3, k % 3)) {
+                        next[3 * site + a] += sigma * w[a][b] * field[3 * far + b];
+                        next[3 * far + b] += sigma * w[a][b].conj() * field[3 * site + a];
                     }
                 }
             }
@@ -129,14 +110,13 @@ impl PlainLattice {
 }
 
 fn line(room: &Room, folder: &str) -> Value {
-    let text = fs::read_to_string(room.path(folder).join("correlators.jsonl")).unwrap();
-    serde_json::from_str(text.lines().next().unwrap()).unwrap()
+    lines(room, folder).swap_remove(0)
 }
 
 fn correlator(line: &Value, name: &str) -> Vec<f64> {
     let all = line["correlators"].as_array().unwrap();
     let found = all.iter().find(|c| c["name"] == name).unwrap_or_else(|| panic!("no {name}"));
-    found["values"].as_array().unwrap().iter().map(|z| z[0].as_f64().unwrap()).collect()
+    list(&found["values"]).iter().map(|z| number(&z[0])).collect()
 }
 
 fn input(room: &Room) {

@@ -2,18 +2,16 @@
 //! and judge themselves, and what is said of mesons whose antiquark is another one's.
 use crate::correlators::*;
 use crate::program::*;
-use ferrite::backend::Cpu;
-use ferrite::domain::Domain;
 use ferrite::field::host::{HostGauge, HostSpinor};
 use ferrite::files::{ReadOptions, read_gauge};
-use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::operators::{
     CloverParams, ExpCloverParams, Operator, TimeBoundary, TwistedCloverParams, TwistedParams, WilsonParams,
 };
-use ferrite::solve::{Request, solve};
-use ferrite_tests::clover_reference::SiteMatrix;
-use ferrite_tests::gamma::{self, SpinMatrix};
+use ferrite_tests::clover_reference::{on_spin, propagator_at};
+use ferrite_tests::gamma;
+use ferrite_tests::testkit::matrix::{adjoint, multiply, trace};
+use ferrite_tests::testkit::{point_sources, solutions};
 use ferrite_tests::wilson_like_reference::WilsonLikeDirac;
 use num_complex::Complex64;
 use std::fs;
@@ -28,31 +26,12 @@ fn propagator(
     reference: &WilsonLikeDirac,
     origin: [usize; 4],
 ) -> Vec<HostSpinor> {
-    let lattice = gauge.lattice();
-    let domain = Domain::single(Cpu::new(None), lattice).unwrap();
-    let source = |k: usize| generate::point_source(lattice, origin, k / 3, k % 3).unwrap();
-    let sources: Vec<_> = (0..12).map(source).collect();
-    let request = Request { tol: 1e-13, ..Request::new(operator) };
-    let (solutions, _) = solve(&domain, gauge, &sources, &request, &mut ()).unwrap();
+    let sources = point_sources(gauge.lattice(), origin);
+    let solutions = solutions(gauge, operator, 1e-13, &sources);
     for (eta, psi) in sources.iter().zip(&solutions) {
         assert!(reference.residual(eta, psi) < 2e-13);
     }
     solutions
-}
-
-/// S at a site, index = 3 spin + colour.
-fn at(propagator: &[HostSpinor], site: usize) -> SiteMatrix {
-    std::array::from_fn(|i| std::array::from_fn(|j| propagator[j].sites()[site][i / 3][i % 3]))
-}
-fn product(a: &SiteMatrix, b: &SiteMatrix) -> SiteMatrix {
-    std::array::from_fn(|i| std::array::from_fn(|j| (0..12).map(|k| a[i][k] * b[k][j]).sum()))
-}
-/// Matrix on spin and colour that acts on spin alone.
-fn spin(m: &SpinMatrix) -> SiteMatrix {
-    std::array::from_fn(|i| std::array::from_fn(|j| if i % 3 == j % 3 { m[i / 3][j / 3] } else { Complex64::ZERO }))
-}
-fn adjoint(m: &SiteMatrix) -> SiteMatrix {
-    std::array::from_fn(|i| std::array::from_fn(|j| m[j][i].conj()))
 }
 
 /// An operator for a sign of μ, with its reference.
@@ -77,7 +56,7 @@ fn mesons_are_plain_sums() {
         let reference = WilsonLikeDirac::twisted(&gauge, wilson, [1.1; 2], mu);
         (TwistedCloverParams { clover: clover(1.1), mu }.into(), reference)
     };
-    let five = spin(&gamma::GAMMA5);
+    let five = on_spin(&gamma::GAMMA5);
     for (name, keys, quark) in [
         ("exp-clover", "csw = 1.3", exponential),
         ("twisted", "mu = 0.3", twisted),
@@ -96,26 +75,26 @@ fn mesons_are_plain_sums() {
         // The antiquark, which goes back from x to the origin, is the other quark of the doublet.
         let (other, its_reference) = quark(-1.0);
         for x in [[0, 0, 0, 0], [1, 3, 5, 4], [0, 2, 1, 7]] {
-            let back = at(&propagator(&gauge, other.clone(), &its_reference, x), lattice.index(ORIGIN));
-            let here = product(&five, &product(&adjoint(&at(&s, lattice.index(x))), &five));
+            let back = propagator_at(&propagator(&gauge, other.clone(), &its_reference, x), lattice.index(ORIGIN));
+            let here = multiply(&five, &multiply(&adjoint(&propagator_at(&s, lattice.index(x))), &five));
             for (a, b) in back.iter().flatten().zip(here.iter().flatten()) {
                 assert!((a - b).norm() < 1e-11, "{name}: {a} {b}");
             }
         }
         let g = &gamma::GAMMA;
-        let several = |all: &[usize]| all[1..].iter().fold(g[all[0]], |product, mu| gamma::multiply(&product, &g[*mu]));
+        let several = |all: &[usize]| all[1..].iter().fold(g[all[0]], |all, mu| multiply(&all, &g[*mu]));
         let channels =
             [("g5", gamma::GAMMA5), ("gx", g[0]), ("gxgt", several(&[0, 3])), ("gygzgt", several(&[1, 2, 3]))];
         for (channel, matrix) in channels {
-            let sink = spin(&matrix);
-            let source = product(&product(&spin(&g[3]), &adjoint(&sink)), &spin(&g[3]));
+            let sink = on_spin(&matrix);
+            let source = multiply(&multiply(&on_spin(&g[3]), &adjoint(&sink)), &on_spin(&g[3]));
             let (mut expected, mut scale) = ([Complex64::ZERO; 8], [0.0; 8]);
             for x in 0..lattice.volume() {
                 let t = (lattice.coordinates(x)[3] + SIZE[3] - ORIGIN[3]) % SIZE[3];
-                let s = at(&s, x);
-                let back = product(&five, &product(&adjoint(&s), &five));
-                let whole = product(&product(&sink, &s), &product(&source, &back));
-                expected[t] -= (0..12).map(|i| whole[i][i]).sum::<Complex64>();
+                let s = propagator_at(&s, x);
+                let back = multiply(&five, &multiply(&adjoint(&s), &five));
+                let whole = multiply(&multiply(&sink, &s), &multiply(&source, &back));
+                expected[t] -= trace(&whole);
                 scale[t] += s.iter().flatten().map(|z| z.norm_sqr()).sum::<f64>();
             }
             for (t, found) in correlator(&line, channel, [0; 3]).into_iter().enumerate() {

@@ -9,15 +9,10 @@ use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links::{Improvement, LinkGroup, PathCoefficients, with_phases};
 use ferrite::operators::{StaggeredPhases, TimeBoundary};
 use ferrite_tests::checks::{self, Case};
+use ferrite_tests::refdata;
 use ferrite_tests::report::CheckReport;
-use num_complex::Complex64;
+use ferrite_tests::testkit::{farthest_links, finish, largest, on_cpu};
 use proptest::prelude::*;
-use std::path::{Path, PathBuf};
-
-fn finish(report: CheckReport) {
-    print!("{}", report.table());
-    report.assert_passed();
-}
 
 #[test]
 fn kernels_agree_with_the_reference_on_small_lattices() {
@@ -45,9 +40,7 @@ fn small_lattices(turns: usize) {
 }
 
 fn check_larger(case: &Case) {
-    let mut report = CheckReport::default();
-    checks::staggered_kernels(&Cpu::new(None), case, &mut report).unwrap();
-    finish(report);
+    on_cpu(|backend, report| checks::staggered_kernels(backend, case, report));
 }
 
 #[test]
@@ -63,12 +56,10 @@ fn kernels_agree_with_the_reference_on_a_lattice_of_several_blocks() {
 
 #[test]
 fn links_agree_with_the_reference() {
-    let (backend, mut report) = (Cpu::new(None), CheckReport::default());
-    for gauge in checks::link_cases() {
-        checks::fat_links(&backend, &gauge, &mut report).unwrap();
-    }
-    checks::singular_matrices(&backend, &mut report).unwrap();
-    finish(report);
+    on_cpu(|backend, report| {
+        checks::link_cases().iter().try_for_each(|gauge| checks::fat_links(backend, gauge, report))
+    });
+    on_cpu(checks::singular_matrices);
 }
 
 fn even(most: usize) -> impl Strategy<Value = usize> {
@@ -89,24 +80,9 @@ proptest! {
     }
 }
 
-/// The folder of reference data, or nothing and a word about it.
-fn reference_data() -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/refdata");
-    let folder = std::env::var_os("FERRITE_REFDATA").map_or_else(beside, PathBuf::from);
-    if !folder.join("manifest.json").is_file() {
-        eprintln!("skipped: no reference data in {} (set FERRITE_REFDATA)", folder.display());
-        return None;
-    }
-    Some(folder)
-}
-
-fn numbers(gauge: &HostGauge) -> &[Complex64] {
-    gauge.links().as_flattened().as_flattened()
-}
-
 #[test]
 fn milc_fattens_links_alike() {
-    let Some(folder) = reference_data() else { return };
+    let Some(folder) = refdata::folder() else { return };
     let read = |name: &str| {
         let options = ReadOptions { allow_non_unitary: true, ..Default::default() };
         read_gauge(&folder.join(name), &options).unwrap().gauge
@@ -120,10 +96,7 @@ fn milc_fattens_links_alike() {
         // As MILC stores them, with phases and signs; and theirs without.
         let mut theirs = read(&format!("fields/{name}"));
         let (mut own, lattice) = (links.download().unwrap(), gauge.lattice());
-        let off = |a: &HostGauge, b: &HostGauge| {
-            let largest = numbers(b).iter().map(|z| z.norm()).fold(0.0, f64::max);
-            numbers(a).iter().zip(numbers(b)).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max) / largest
-        };
+        let off = |a: &HostGauge, b: &HostGauge| farthest_links(a, b) / largest(b.numbers());
         let plain = own.clone();
         with_phases(&mut own, lattice, steps, StaggeredPhases::Milc, TimeBoundary::Antiperiodic);
         println!("{name}: {:.1e}", off(&own, &theirs));

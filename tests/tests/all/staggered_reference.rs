@@ -1,6 +1,7 @@
 //! The reference for staggered fermions against what MILC and CL2QCD computed, and against what must hold whatever the
 //! links are. Kernels are compared with it elsewhere.
-use ferrite::field::host::{ColourVector, HostColour, HostGauge, Matrix};
+use crate::program::{answers, complex};
+use ferrite::field::host::{ColourVector, HostColour, HostGauge};
 use ferrite::files::{ReadOptions, read_fermion, read_gauge};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
@@ -11,18 +12,15 @@ use ferrite_tests::staggered_reference::{
     Boundary, EtaPhases, LinkCoefficients, ReferenceLinks, StaggeredDirac, detour, fat_links, links, long_links,
     project, transform_colour, transform_hops, unitary_links, ways_aside,
 };
+use ferrite_tests::testkit::matrix::scale;
+use ferrite_tests::testkit::{farthest, largest, lattice};
 use num_complex::Complex64;
-use serde_json::Value;
 use std::f64::consts::TAU;
 use std::fs;
 use std::path::Path;
 
 const PHASES: [EtaPhases; 2] = [EtaPhases::Milc, EtaPhases::Standard];
 const BOUNDARIES: [Boundary; 3] = [Boundary::Sign(1.0), Boundary::Sign(-1.0), Boundary::Spread];
-
-fn lattice(size: [usize; 4]) -> Lattice {
-    Lattice::new(size).unwrap()
-}
 
 /// Three steps are one back where an extent is 2, and more than a turn: in x, and in t.
 fn odd_shapes() -> [Lattice; 2] {
@@ -39,28 +37,19 @@ fn improved(gauge: &HostGauge) -> [(&'static str, ReferenceLinks); 2] {
     [("asqtad", ReferenceLinks::asqtad(gauge, 0.9)), ("HISQ", ReferenceLinks::hisq(gauge, -0.1))]
 }
 
-fn scale(link: &Matrix, factor: Complex64) -> Matrix {
-    link.map(|row| row.map(|z| factor * z))
-}
-
 /// η_μ(x) and the factor of the boundary, multiplied into links of that many steps.
 fn with_phases(gauge: &HostGauge, phases: Option<EtaPhases>, boundary: Boundary, steps: i64) -> HostGauge {
     let lattice = gauge.lattice();
     links(lattice, |site, mu| {
         let x = lattice.coordinates(site);
         let eta = phases.map_or(1.0, |phases| phases.eta(mu, x));
-        scale(gauge.link(site, mu), eta * boundary.factor(lattice, mu, x[3], steps))
+        scale(eta * boundary.factor(lattice, mu, x[3], steps), gauge.link(site, mu))
     })
-}
-
-fn numbers(gauge: &HostGauge) -> &[Complex64] {
-    gauge.links().as_flattened().as_flattened()
 }
 
 /// The largest difference of two elements over the largest element.
 fn off(a: &[Complex64], b: &[Complex64]) -> f64 {
-    let largest = b.iter().map(|z| z.norm()).fold(0.0, f64::max);
-    a.iter().zip(b).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max) / largest
+    farthest(a, b) / largest(b)
 }
 
 #[test]
@@ -97,15 +86,15 @@ fn phases_before_and_after_fattening() {
             for phases in PHASES {
                 let inside = with_phases(&gauge, Some(phases), boundary, 1);
                 let fat = with_phases(&fat, Some(phases), boundary, 1);
-                assert!(off(numbers(&fat_links(&inside, &alternating)), numbers(&fat)) < 1e-14, "{phases:?}");
+                assert!(off(fat_links(&inside, &alternating).numbers(), fat.numbers()) < 1e-14, "{phases:?}");
                 let long = with_phases(&long, Some(phases), boundary, 3);
-                assert!(off(numbers(&long_links(&inside, alternating.naik)), numbers(&long)) < 1e-14, "{phases:?}");
+                assert!(off(long_links(&inside, alternating.naik).numbers(), long.numbers()) < 1e-14, "{phases:?}");
             }
             // Projection to U(3) does not mind either.
             let inside = unitary_links(&with_phases(&rough(lattice, 2), None, boundary, 1));
-            assert!(off(numbers(&inside), numbers(&with_phases(&w, None, boundary, 1))) < 1e-13);
+            assert!(off(inside.numbers(), with_phases(&w, None, boundary, 1).numbers()) < 1e-13);
             let fat = with_phases(&fat_links(&w, &level2), None, boundary, 1);
-            assert!(off(numbers(&fat_links(&inside, &level2)), numbers(&fat)) < 1e-13);
+            assert!(off(fat_links(&inside, &level2).numbers(), fat.numbers()) < 1e-13);
         }
     }
 }
@@ -144,8 +133,8 @@ fn smearing_is_gauge_covariant() {
         let rotated = transform_links(&gauge, &g);
         let v: HostColour = generate::random_source(lattice, 6);
         for ((name, here), (_, there)) in improved(&gauge).into_iter().zip(improved(&rotated)) {
-            assert!(off(numbers(&there.fat), numbers(&transform_hops(&here.fat, &g, 1))) < 1e-13, "{name}");
-            assert!(off(numbers(&there.long), numbers(&transform_hops(&here.long, &g, 3))) < 1e-13, "{name}");
+            assert!(off(there.fat.numbers(), transform_hops(&here.fat, &g, 1).numbers()) < 1e-13, "{name}");
+            assert!(off(there.long.numbers(), transform_hops(&here.long, &g, 3).numbers()) < 1e-13, "{name}");
             let derivative = |links: &ReferenceLinks, v: &HostColour| {
                 links.operator(0.1, EtaPhases::Milc, Boundary::Sign(-1.0)).derivative(v)
             };
@@ -254,7 +243,7 @@ fn couplings_to_gluons_are_those_of_perturbation_theory() {
         let wave = |site: usize| (0..3).map(|nu| k[nu] * lattice.coordinates(site)[nu] as f64).sum::<f64>().cos();
         let gauge = links(lattice, |site, mu| {
             let angle = if mu == 3 { small * wave(site) } else { 0.0 };
-            scale(&unit(), Complex64::cis(angle))
+            scale(Complex64::cis(angle), &unit())
         });
         let fat7: f64 = k.iter().map(|k| 0.5 * (1.0 + k.cos())).product();
         let lepage: f64 = k.iter().map(|k| 0.25 * k.sin().powi(2)).sum();
@@ -284,7 +273,7 @@ fn projected_links_are_the_unitary_factor() {
     for gauge in [rough(lattice, 9), generate::random(lattice, 9)] {
         let (v, w) = (fat_links(&gauge, &LinkCoefficients::fat7()), unitary_links(&gauge));
         for (v, w) in v.links().iter().zip(w.links()) {
-            assert!(off(multiply(w, &adjoint(w)).as_flattened(), unit().as_flattened()) < 1e-14);
+            assert!(off(multiply(w, &adjoint(w)).as_flattened(), unit::<3>().as_flattened()) < 1e-14);
             // V = W H, with H Hermitian, and positive because these minors are.
             let h = multiply(&adjoint(w), v);
             assert!(off(h.as_flattened(), adjoint(&h).as_flattened()) < 1e-12);
@@ -294,8 +283,8 @@ fn projected_links_are_the_unitary_factor() {
         }
         // A phase stays: this is U(3), not SU(3).
         for u in &gauge.links()[..100] {
-            let turned = scale(u, Complex64::cis(0.7));
-            assert!(off(project(&scale(&turned, 0.01.into())).as_flattened(), turned.as_flattened()) < 1e-14);
+            let turned = scale(Complex64::cis(0.7), u);
+            assert!(off(project(&scale(0.01.into(), &turned)).as_flattened(), turned.as_flattened()) < 1e-14);
         }
     }
 }
@@ -314,7 +303,7 @@ fn milc_fattens_links_alike() {
     for (name, links, steps) in [("fat.l8", &improved.fat, 1), ("long.l8", &improved.long, 3)] {
         let options = ReadOptions { allow_non_unitary: true, ..Default::default() };
         let stored = read_gauge(&folder.join("fields").join(name), &options).unwrap().gauge;
-        let off = off(numbers(&with_phases(links, Some(MILC.0), MILC.1, steps)), numbers(&stored));
+        let off = off(with_phases(links, Some(MILC.0), MILC.1, steps).numbers(), stored.numbers());
         println!("{name}: {off:.1e}");
         // Rounding to single precision.
         assert!(off < 2e-7, "{name}: {off:.1e}");
@@ -370,10 +359,7 @@ fn milc_propagates_alike() {
 #[test]
 fn cl2qcd_condenses_alike() {
     let Some(folder) = refdata::folder() else { return };
-    let text = fs::read_to_string(folder.join("answers/cl2qcd_4444.json")).unwrap();
-    let answers: Value = serde_json::from_str(&text).unwrap();
-    let number = |k: usize| answers["staggered_condensate"]["periodic"][k].as_f64().unwrap();
-    let expected = Complex64::new(number(0), number(1));
+    let expected = complex(&answers(&folder, "cl2qcd_4444.json")["staggered_condensate"]["periodic"]);
     let gauge = configuration(&folder, "cl2qcd_conf.00200");
     let lattice = gauge.lattice();
     // (tastes / 4 V) b† M⁻¹ b with two tastes and b = 1 everywhere.

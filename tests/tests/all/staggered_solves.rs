@@ -1,4 +1,5 @@
 //! Staggered solves on the CPU: every scheme against the reference, and against what MILC and CL2QCD computed.
+use crate::program::{answers, complex};
 use ferrite::Precision;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
@@ -12,9 +13,9 @@ use ferrite::solve::{Configuration, Method, Request, ShiftStrategy};
 use ferrite_tests::checks;
 use ferrite_tests::refdata;
 use ferrite_tests::reference::dot;
-use ferrite_tests::report::{CheckReport, relative_error};
+use ferrite_tests::report::relative_error;
+use ferrite_tests::testkit::on_cpu;
 use num_complex::Complex64;
-use serde_json::Value;
 use solvers::{Iteration, Observer};
 use std::fs;
 use std::ops::ControlFlow;
@@ -22,11 +23,8 @@ use std::ops::ControlFlow;
 #[test]
 fn every_scheme_ends_at_its_tolerance() {
     // The lattice is too small to be shared among threads; tests are.
-    let (cpu, mut report) = (Cpu::new(Some(1)), CheckReport::default());
-    checks::staggered_solves(&cpu, &mut report).unwrap();
-    checks::staggered_phases(&cpu, &mut report).unwrap();
-    print!("{}", report.table());
-    report.assert_passed();
+    on_cpu(checks::staggered_solves);
+    on_cpu(checks::staggered_phases);
 }
 
 fn cpu(lattice: Lattice) -> Domain {
@@ -101,10 +99,7 @@ fn milc_propagates_alike() {
 #[test]
 fn cl2qcd_condenses_alike() {
     let Some(folder) = refdata::folder() else { return };
-    let text = fs::read_to_string(folder.join("answers/cl2qcd_4444.json")).unwrap();
-    let answers: Value = serde_json::from_str(&text).unwrap();
-    let number = |k: usize| answers["staggered_condensate"]["periodic"][k].as_f64().unwrap();
-    let expected = Complex64::new(number(0), number(1));
+    let expected = complex(&answers(&folder, "cl2qcd_4444.json")["staggered_condensate"]["periodic"]);
     let gauge = read_gauge(&folder.join("configs/cl2qcd_conf.00200"), &ReadOptions::default()).unwrap().gauge;
     let lattice = gauge.lattice();
     let ones = HostColour::from_sites(lattice, vec![[Complex64::ONE; 3]; lattice.volume()]);

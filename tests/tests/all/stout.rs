@@ -1,6 +1,5 @@
 //! Stout links and their gradients against the formula, on the device, through `ferrite smear` and in operators.
 use crate::program::*;
-use comms::Threads;
 use ferrite::Precision;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
@@ -12,31 +11,18 @@ use ferrite::hmc::stout::StoutSmearing;
 use ferrite::lattice::Lattice;
 use ferrite_tests::clover_reference::path;
 use ferrite_tests::cut;
-use ferrite_tests::reference::{adjoint, multiply, unit};
+use ferrite_tests::testkit::matrix::{add, adjoint, anti_hermitian, exponential, from_elements, multiply, scale};
+use ferrite_tests::testkit::{farthest_links, on_grid, product_of_links, single};
 use num_complex::Complex64;
 use serde_json::{Value, json};
 use std::fs;
-
-fn combine(a: &Matrix, factor: f64, b: &Matrix) -> Matrix {
-    std::array::from_fn(|j| std::array::from_fn(|k| a[j][k] + factor * b[j][k]))
-}
-
-/// exp (X) by its series.
-fn exponential(x: &Matrix) -> Matrix {
-    let (mut term, mut sum) = (unit(), unit());
-    for n in 1..40 {
-        term = multiply(&term, x).map(|row| row.map(|z| z / n as f64));
-        sum = combine(&sum, 1.0, &term);
-    }
-    sum
-}
 
 /// C_μ(x)
 fn staples(gauge: &HostGauge, site: usize, mu: usize, directions: usize) -> Matrix {
     let mut sum = Matrix::default();
     for nu in (0..directions).filter(|nu| *nu != mu) {
         for way in [true, false] {
-            sum = combine(&sum, 1.0, &path(gauge, site, &[(nu, way), (mu, true), (nu, !way)]));
+            sum = add(&sum, Complex64::ONE, &path(gauge, site, &[(nu, way), (mu, true), (nu, !way)]));
         }
     }
     sum
@@ -52,18 +38,10 @@ fn level(gauge: &HostGauge, rho: f64, spatial: bool) -> HostGauge {
         if mu >= directions {
             return link;
         }
-        let omega = multiply(&staples(gauge, site, mu, directions), &adjoint(&link)).map(|row| row.map(|z| z * rho));
-        let mut iq = combine(&omega, -1.0, &adjoint(&omega)).map(|row| row.map(|z| z * 0.5));
-        let trace = (iq[0][0] + iq[1][1] + iq[2][2]) / 3.0;
-        (0..3).for_each(|k| iq[k][k] -= trace);
-        multiply(&exponential(&iq), &link)
+        let omega = scale(rho.into(), &multiply(&staples(gauge, site, mu, directions), &adjoint(&link)));
+        multiply(&exponential(&anti_hermitian(&omega)), &link)
     });
     HostGauge::from_links(lattice, links.collect())
-}
-
-fn largest_difference(a: &HostGauge, b: &HostGauge) -> f64 {
-    let pairs = a.links().as_flattened().as_flattened().iter().zip(b.links().as_flattened().as_flattened());
-    pairs.map(|(a, b)| (a - b).norm()).fold(0.0, f64::max)
 }
 
 #[test]
@@ -76,7 +54,7 @@ fn stout_links_are_those_of_the_formula() {
             let mut expected = gauge.clone();
             for levels in 0..3 {
                 let smeared = StoutSmearing { rho: 0.12, levels, spatial }.smeared(&links).unwrap();
-                let off = largest_difference(&smeared.download().unwrap(), &expected);
+                let off = farthest_links(&smeared.download().unwrap(), &expected);
                 assert!(off < 1e-14 * (1 + 10 * levels) as f64, "{levels} levels, spatial {spatial}: {off:e}");
                 expected = level(&expected, 0.12, spatial);
             }
@@ -93,23 +71,14 @@ fn stout_links_do_not_depend_on_the_grid() {
     let smeared = |domain: &Domain, gauge: &HostGauge| {
         smearing.smeared(&GaugeField::upload(domain, gauge).unwrap()).unwrap().download().unwrap()
     };
-    let whole = smeared(&Domain::single(Cpu::new(Some(1)), lattice).unwrap(), &gauge);
+    let whole = smeared(&single(lattice), &gauge);
     for grid in [[1, 1, 1, 3], [1, 2, 1, 1], [1, 2, 1, 3]] {
-        Threads::run(grid.iter().product(), |world| {
-            let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
+        on_grid(grid, lattice, |domain| {
             let part = domain.section();
-            let found = smeared(&domain, &cut::links_of(&part, &gauge));
+            let found = smeared(domain, &cut::links_of(&part, &gauge));
             assert_eq!(found, cut::links_of(&part, &whole), "{grid:?} at {:?}", part.origin);
-            Ok::<_, std::convert::Infallible>(())
-        })
-        .unwrap();
+        });
     }
-}
-
-/// Re Σ tr (A† B)
-fn product(a: &HostGauge, b: &HostGauge) -> f64 {
-    let pairs = a.links().as_flattened().as_flattened().iter().zip(b.links().as_flattened().as_flattened());
-    pairs.map(|(a, b)| (a.conj() * b).re).sum()
 }
 
 fn of_links(gauge: &HostGauge, link: impl Fn(usize, usize) -> Matrix) -> HostGauge {
@@ -128,17 +97,15 @@ enum LinkAction {
 impl LinkAction {
     fn value(&self, gauge: &HostGauge) -> f64 {
         match self {
-            LinkAction::Linear(k) => product(k, gauge),
+            LinkAction::Linear(k) => product_of_links(k, gauge),
             // Each plaquette is in the staples of four links.
-            LinkAction::Plaquettes => product(gauge, &self.gradient(gauge)) / 4.0,
+            LinkAction::Plaquettes => product_of_links(gauge, &self.gradient(gauge)) / 4.0,
         }
     }
     fn gradient(&self, gauge: &HostGauge) -> HostGauge {
         match self {
             LinkAction::Linear(k) => k.clone(),
-            LinkAction::Plaquettes => {
-                of_links(gauge, |site, mu| staples(gauge, site, mu, 4).map(|row| row.map(|z| -z)))
-            }
+            LinkAction::Plaquettes => of_links(gauge, |site, mu| scale(-Complex64::ONE, &staples(gauge, site, mu, 4))),
         }
     }
 }
@@ -149,7 +116,7 @@ fn nearly_degenerate(lattice: Lattice, delta: f64) -> HostGauge {
     of_links(&angles, |site, mu| {
         let theta = angles.link(site, mu)[0][0].re;
         let phases = [1.0, 1.0 + delta, -2.0 - delta].map(|factor| Complex64::cis(factor * theta));
-        std::array::from_fn(|j| std::array::from_fn(|k| if j == k { phases[j] } else { Complex64::default() }))
+        from_elements(|j, k| if j == k { phases[j] } else { Complex64::ZERO })
     })
 }
 
@@ -184,8 +151,7 @@ fn gradients_of_stout_links_are_derivatives() {
             assert_eq!(smeared, smearing.smeared(&links).unwrap().download().unwrap());
             let moved = |by: f64| {
                 let moved = of_links(&gauge, |site, mu| {
-                    let p = momenta.link(site, mu).map(|row| row.map(|z| z * by));
-                    multiply(&exponential(&p), gauge.link(site, mu))
+                    multiply(&exponential(&scale(by.into(), momenta.link(site, mu))), gauge.link(site, mu))
                 });
                 (0..levels).fold(moved, |gauge, _| level(&gauge, rho, spatial))
             };
@@ -196,9 +162,9 @@ fn gradients_of_stout_links_are_derivatives() {
                 let gradient = stout.thin_gradient(gradient).unwrap().download().unwrap();
                 let [a, b, c] = ends.each_ref().map(|[up, down]| action.value(up) - action.value(down));
                 let expected = (45.0 * a - 9.0 * b + c) / (60.0 * step);
-                let found = product(&gradient, &change);
+                let found = product_of_links(&gradient, &change);
                 // Next to the largest change that there could be: that of one wrong link is a thousandth of it or so.
-                let size = (product(&gradient, &gradient) * product(&change, &change)).sqrt();
+                let size = (product_of_links(&gradient, &gradient) * product_of_links(&change, &change)).sqrt();
                 let off = (found - expected).abs() / size;
                 let case = format!("{name}, {lattice}, {levels} levels, spatial {spatial}");
                 assert!(off < 1e-10, "{case}: {found} {expected} {off:e}");
@@ -221,24 +187,21 @@ fn gradients_in_single_precision_and_on_any_grid() {
         };
         let domain = Domain::single(Cpu::new(None), lattice).unwrap();
         let whole = [Precision::Double, Precision::Single].map(|precision| thin(&domain, &gauge, &gradient, precision));
-        let off = largest_difference(&whole[0], &whole[1]);
+        let off = farthest_links(&whole[0], &whole[1]);
         assert!(0.0 < off && off < 2e-5, "single precision: {off:e}");
         for grid in [[1, 1, 1, 2], [1, 1, 1, 6], [2, 2, 1, 1]] {
-            Threads::run(grid.iter().product(), |world| {
-                let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
+            on_grid(grid, lattice, |domain| {
                 let part = domain.section();
                 let own = |gauge: &HostGauge| cut::links_of(&part, gauge);
                 for (precision, whole) in [Precision::Double, Precision::Single].into_iter().zip(&whole) {
-                    let found = thin(&domain, &own(&gauge), &own(&gradient), precision);
+                    let found = thin(domain, &own(&gauge), &own(&gradient), precision);
                     assert_eq!(found, own(whole), "{precision}, {grid:?} at {:?}", part.origin);
                 }
-                Ok::<_, std::convert::Infallible>(())
-            })
-            .unwrap();
+            });
         }
     }
     // In the precision of the links, and on their lattice.
-    let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
+    let domain = single(lattice);
     let links = GaugeField::upload(&domain, &gauge).unwrap();
     let stout = StoutSmearing { rho: 0.1, levels: 1, spatial: false }.levels(&links).unwrap();
     let single = links.converted(Precision::Single).unwrap();
@@ -247,7 +210,6 @@ fn gradients_in_single_precision_and_on_any_grid() {
 
 #[test]
 fn smeared_files() {
-    let number = |value: &Value| value.as_f64().unwrap();
     let room = Room::with_weak_field();
     let found = room.json("smear weak.ildg -o stout.ildg --rho 0.1 --levels 2");
     let (before, after) = (number(&found["before"]["plaquette"]["mean"]), number(&found["after"]["plaquette"]["mean"]));
@@ -343,10 +305,7 @@ fn spectra_have_stout_links() {
     let room = Room::with_weak_field();
     room.json("smear weak.ildg -o stout.ildg --rho 0.1");
     fs::write(room.path("run.toml"), "[solve]\nmass = 0.3\ntol = 1e-9\n").unwrap();
-    let lines = |folder: &str| {
-        let text = fs::read_to_string(room.path(&format!("{folder}/correlators.jsonl"))).unwrap();
-        serde_json::from_str::<Value>(text.lines().next().unwrap()).unwrap()["correlators"].clone()
-    };
+    let lines = |folder: &str| room.lines(&format!("{folder}/correlators.jsonl"))[0]["correlators"].clone();
     room.json("spectrum run.toml stout.ildg --out file");
     room.json("spectrum run.toml weak.ildg --out key --set solve.stout-rho=0.1");
     assert_eq!(lines("file"), lines("key"));

@@ -1,21 +1,18 @@
 //! Temporal gauge: the transformation, and kernels that leave out links in t.
-use ferrite::backend::Cpu;
 use ferrite::field::host::{HostGauge, Matrix};
 use ferrite::gauge::fixing::temporal_gauge;
 use ferrite::gauge::{generate, measure, su3};
 use ferrite::lattice::Lattice;
 use ferrite_tests::checks;
 use ferrite_tests::reference::{colour_multiply, field, plaquettes, transform_links};
-use ferrite_tests::report::{CheckReport, worst_error};
+use ferrite_tests::report::worst_error;
+use ferrite_tests::testkit::on_cpu;
 
 #[test]
 fn kernels_agree_with_the_reference() {
-    let mut report = CheckReport::default();
-    for case in checks::temporal_cases() {
-        checks::temporal_kernels(&Cpu::new(None), &case, &mut report).unwrap();
-    }
-    print!("{}", report.table());
-    report.assert_passed();
+    on_cpu(|backend, report| {
+        checks::temporal_cases().iter().try_for_each(|case| checks::temporal_kernels(backend, case, report))
+    });
 }
 
 fn fields() -> Vec<HostGauge> {

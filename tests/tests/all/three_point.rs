@@ -2,8 +2,6 @@
 //! `three_point_nucleon.rs`, which shares the matrices here.
 use crate::correlators::*;
 use crate::program::*;
-use ferrite::backend::Cpu;
-use ferrite::domain::Domain;
 use ferrite::field::host::{HostGauge, HostSpinor};
 use ferrite::files::{ReadOptions, read_fermions, read_gauge};
 use ferrite::gauge::generate;
@@ -11,10 +9,11 @@ use ferrite::lattice::Lattice;
 use ferrite::observables::spectrum::gamma::Gamma;
 use ferrite::observables::spectrum::sequential::sequential_source;
 use ferrite::operators::{CloverParams, TimeBoundary, WilsonParams};
-use ferrite::solve::{Request, solve};
-use ferrite_tests::clover_reference::SiteMatrix;
-use ferrite_tests::gamma::{self, SpinMatrix};
+use ferrite_tests::clover_reference::{SiteMatrix, on_spin, propagator_at};
+use ferrite_tests::gamma;
 use ferrite_tests::smearing_reference::gaussian;
+use ferrite_tests::testkit::matrix::{adjoint, multiply, trace, unit};
+use ferrite_tests::testkit::{point_sources, solutions};
 use num_complex::Complex64;
 use serde_json::json;
 use std::fs;
@@ -24,39 +23,22 @@ const ORIGIN: [usize; 4] = [1, 2, 0, 5];
 
 /// Solutions of clover quarks.
 pub fn solved(gauge: &HostGauge, mass: f64, boundary: TimeBoundary, sources: &[HostSpinor]) -> Vec<HostSpinor> {
-    let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
     let operator = CloverParams::isotropic(WilsonParams::from_mass(mass, boundary), 1.1, 1.0);
-    let request = Request { tol: 1e-14, ..Request::new(operator) };
-    solve(&domain, gauge, sources, &request, &mut ()).unwrap().0
+    solutions(gauge, operator, 1e-14, sources)
 }
 
-/// Sources at a site, for all 12 components.
-pub fn points(lattice: Lattice, place: [usize; 4]) -> Vec<HostSpinor> {
-    (0..12).map(|k| generate::point_source(lattice, place, k / 3, k % 3).unwrap()).collect()
-}
-
-/// S at a site, with the index 3 spin + colour.
-pub fn at(propagator: &[HostSpinor], site: usize) -> SiteMatrix {
-    std::array::from_fn(|i| std::array::from_fn(|j| propagator[j].sites()[site][i / 3][i % 3]))
-}
-pub fn product(a: &SiteMatrix, b: &SiteMatrix) -> SiteMatrix {
-    std::array::from_fn(|i| std::array::from_fn(|j| (0..12).map(|k| a[i][k] * b[k][j]).sum()))
-}
-fn adjoint(m: &SiteMatrix) -> SiteMatrix {
-    std::array::from_fn(|i| std::array::from_fn(|j| m[j][i].conj()))
-}
-pub fn spin(m: &SpinMatrix) -> SiteMatrix {
-    std::array::from_fn(|i| std::array::from_fn(|j| if i % 3 == j % 3 { m[i / 3][j / 3] } else { Complex64::ZERO }))
-}
 /// γ_x^{n₀} γ_y^{n₁} γ_z^{n₂} γ_t^{n₃}
 pub fn dense(number: usize) -> SiteMatrix {
-    let unit: SiteMatrix =
-        std::array::from_fn(|i| std::array::from_fn(|j| Complex64::from(if i == j { 1.0 } else { 0.0 })));
-    (0..4).filter(|mu| number >> mu & 1 == 1).fold(unit, |all, mu| product(&all, &spin(&gamma::GAMMA[mu])))
+    let factors = (0..4).filter(|mu| number >> mu & 1 == 1);
+    factors.fold(unit(), |all, mu| multiply(&all, &on_spin(&gamma::GAMMA[mu])))
+}
+/// e^{−ip(x − origin)} with p in units of 2π/L.
+pub fn momentum_phase(size: [usize; 4], p: [i32; 3], x: [usize; 4], origin: [usize; 4]) -> Complex64 {
+    let turns: f64 = (0..3).map(|k| f64::from(p[k]) * (x[k] as f64 - origin[k] as f64) / size[k] as f64).sum();
+    Complex64::cis(-std::f64::consts::TAU * turns)
 }
 fn phase(p: [i32; 3], x: [usize; 4]) -> Complex64 {
-    let turns: f64 = (0..3).map(|k| f64::from(p[k]) * (x[k] as f64 - ORIGIN[k] as f64) / SIZE[k] as f64).sum();
-    Complex64::cis(-std::f64::consts::TAU * turns)
+    momentum_phase(SIZE, p, x, ORIGIN)
 }
 
 /// Σ_{x,y} tr Γ S₁(x, y) Γ_J S₁(y, x₀) Γ̄' S₂(x₀, x), with S₁(x, y) from every y of a time.
@@ -67,23 +49,25 @@ fn sequential_is_direct() {
     let (sink_time, current_time) = (1, 7);
     let (p, q) = ([0, 1, 0], [[0, 0, 0], [0, -1, 2]]);
     for boundary in [TimeBoundary::Antiperiodic, TimeBoundary::Periodic] {
-        let sources = points(lattice, ORIGIN);
+        let sources = point_sources(lattice, ORIGIN);
         let (quark, antiquark) = (solved(&gauge, 0.3, boundary, &sources), solved(&gauge, 0.6, boundary, &sources));
         let five = dense(15);
-        let back: Vec<SiteMatrix> =
-            (0..lattice.volume()).map(|x| product(&five, &product(&adjoint(&at(&antiquark, x)), &five))).collect();
+        let back: Vec<SiteMatrix> = (0..lattice.volume())
+            .map(|x| multiply(&five, &multiply(&adjoint(&propagator_at(&antiquark, x)), &five)))
+            .collect();
         // Γ at the sink and at the source, and of the current.
         let cases = [(15, 15, 8), (1, 1, 15), (15, 7, 2), (3, 9, 5)];
         let mut expected = [[Complex64::ZERO; 2]; 4];
         for y in (0..lattice.volume()).filter(|y| lattice.coordinates(*y)[3] == current_time) {
-            let from_y = solved(&gauge, 0.3, boundary, &points(lattice, lattice.coordinates(y)));
+            let from_y = solved(&gauge, 0.3, boundary, &point_sources(lattice, lattice.coordinates(y)));
             for (expected, (sink, source, current)) in expected.iter_mut().zip(cases) {
-                let bar = product(&dense(8), &product(&adjoint(&dense(source)), &dense(8)));
-                let right = product(&dense(current), &product(&at(&quark, y), &bar));
+                let bar = multiply(&dense(8), &multiply(&adjoint(&dense(source)), &dense(8)));
+                let right = multiply(&dense(current), &multiply(&propagator_at(&quark, y), &bar));
                 let mut sum = Complex64::ZERO;
                 for x in (0..lattice.volume()).filter(|x| lattice.coordinates(*x)[3] == sink_time) {
-                    let whole = product(&product(&dense(sink), &at(&from_y, x)), &product(&right, &back[x]));
-                    sum -= phase(p, lattice.coordinates(x)) * (0..12).map(|i| whole[i][i]).sum::<Complex64>();
+                    let whole =
+                        multiply(&multiply(&dense(sink), &propagator_at(&from_y, x)), &multiply(&right, &back[x]));
+                    sum -= phase(p, lattice.coordinates(x)) * trace(&whole);
                 }
                 for (expected, q) in expected.iter_mut().zip(q) {
                     *expected += phase(q, lattice.coordinates(y)) * sum;
@@ -111,7 +95,7 @@ fn the_scalar_current_is_a_derivative() {
     let lattice = Lattice::new(SIZE).unwrap();
     let gauge = generate::weak_field(lattice, 22, 0.3);
     let (p, sink_time) = ([0, 0, 1], 3);
-    let (boundary, sources) = (TimeBoundary::Antiperiodic, points(lattice, ORIGIN));
+    let (boundary, sources) = (TimeBoundary::Antiperiodic, point_sources(lattice, ORIGIN));
     let antiquark = solved(&gauge, 0.6, boundary, &sources);
     let two = |mass: f64, gamma: Gamma| {
         let quark = solved(&gauge, mass, boundary, &sources);
@@ -137,7 +121,7 @@ fn the_scalar_current_is_a_derivative() {
 fn the_conserved_charge_is_one() {
     let lattice = Lattice::new(SIZE).unwrap();
     let gauge = generate::weak_field(lattice, 23, 0.3);
-    let sources = points(lattice, ORIGIN);
+    let sources = point_sources(lattice, ORIGIN);
     for boundary in [TimeBoundary::Antiperiodic, TimeBoundary::Periodic] {
         let (quark, antiquark) = (solved(&gauge, 0.3, boundary, &sources), solved(&gauge, 0.6, boundary, &sources));
         for (number, p, sink_time) in [(15, [0, 0, 0], 1), (15, [0, 1, 0], 7), (2, [0, 0, -1], 2)] {

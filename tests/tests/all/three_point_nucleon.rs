@@ -2,10 +2,8 @@
 //! charges of both quarks, and the axial Ward identity.
 use crate::correlators::*;
 use crate::program::*;
-use crate::three_point::{at, dense, points, product, solved, spin};
-use ferrite::backend::Cpu;
-use ferrite::domain::Domain;
-use ferrite::field::host::{HostGauge, HostSpinor};
+use crate::three_point::{dense, momentum_phase, solved};
+use ferrite::field::host::HostSpinor;
 use ferrite::files::{ReadOptions, read_fermions, read_gauge};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
@@ -14,22 +12,18 @@ use ferrite::observables::spectrum::sequential_nucleon::{
     FLAVOURS, Flavour, NucleonSink, PROJECTORS, SpinProjector, sequential_nucleon_source,
 };
 use ferrite::operators::{TimeBoundary, WilsonParams};
-use ferrite::solve::{Request, solve};
-use ferrite_tests::clover_reference::SiteMatrix;
+use ferrite_tests::clover_reference::{SiteMatrix, on_spin, propagator_at};
 use ferrite_tests::gamma::{self, SpinMatrix};
 use ferrite_tests::reference::{WilsonDirac, dot, gamma5};
 use ferrite_tests::smearing_reference::gaussian;
+use ferrite_tests::testkit::matrix::{add, multiply, scale, trace};
+use ferrite_tests::testkit::{point_sources, solutions};
 use num_complex::Complex64;
 use serde_json::json;
 use std::fs;
 
 const SIZE: [usize; 4] = [2, 4, 2, 6];
 const ORIGIN: [usize; 4] = [1, 2, 0, 4];
-
-fn phase(size: [usize; 4], p: [i32; 3], x: [usize; 4], origin: [usize; 4]) -> Complex64 {
-    let turns: f64 = (0..3).map(|k| f64::from(p[k]) * (x[k] as f64 - origin[k] as f64) / size[k] as f64).sum();
-    Complex64::cis(-std::f64::consts::TAU * turns)
-}
 
 /// ε_abc of all colours.
 fn epsilon() -> Vec<([usize; 3], f64)> {
@@ -43,7 +37,7 @@ fn epsilon() -> Vec<([usize; 3], f64)> {
 
 /// C γ_5 with C = γ_y γ_t, for which C γ_μ C⁻¹ = −γ_μᵀ.
 fn c_gamma5() -> SpinMatrix {
-    gamma::multiply(&gamma::multiply(&gamma::GAMMA[1], &gamma::GAMMA[3]), &gamma::GAMMA5)
+    multiply(&multiply(&gamma::GAMMA[1], &gamma::GAMMA[3]), &gamma::GAMMA5)
 }
 
 /// Σ over all colours and spins of ⟨χ_γ χ̄_γ'⟩ at one site, χ_γ = ε_abc u_αa (C γ_5)_αβ d_βb u_γc and χ̄ = χ† γ_t, with propagators of the
@@ -87,25 +81,19 @@ fn wick(diquark: &SiteMatrix, other: &SiteMatrix, down: &SiteMatrix) -> SpinMatr
 
 /// Γ_p
 fn projector(which: SpinProjector) -> SpinMatrix {
-    let half = gamma::projector(3, 1.0).map(|row| row.map(|z| 0.5 * z));
+    let half = scale(0.5.into(), &gamma::projector(3, 1.0));
     match which {
         SpinProjector::Unpolarised => half,
         SpinProjector::Polarised(k) => {
-            let right = gamma::multiply(&gamma::GAMMA5, &gamma::GAMMA[k]).map(|row| row.map(|z| Complex64::I * z));
-            gamma::multiply(&half, &right)
+            scale(Complex64::I, &multiply(&half, &multiply(&gamma::GAMMA5, &gamma::GAMMA[k])))
         }
     }
-}
-
-fn trace(which: SpinProjector, c: &SpinMatrix) -> Complex64 {
-    let product = gamma::multiply(&projector(which), c);
-    (0..4).map(|k| product[k][k]).sum()
 }
 
 /// ⟨χ χ̄⟩ in which `inserted` takes the place of a propagator of this flavour, of each in turn.
 fn with(flavour: Flavour, inserted: &SiteMatrix, s: &SiteMatrix) -> SpinMatrix {
     match flavour {
-        Flavour::Up => gamma::add(&wick(inserted, s, s), Complex64::ONE, &wick(s, inserted, s)),
+        Flavour::Up => add(&wick(inserted, s, s), Complex64::ONE, &wick(s, inserted, s)),
         Flavour::Down => wick(s, s, inserted),
     }
 }
@@ -127,9 +115,9 @@ fn sequential_is_direct() {
     let (p, q) = ([0, 1, 0], [[0, 0, 0], [1, -1, 0]]);
     // The sink is behind the boundary and the current before it; and the current outside of both.
     for (boundary, sink_time, current_time) in [(TimeBoundary::Antiperiodic, 1, 5), (TimeBoundary::Periodic, 5, 2)] {
-        let s = solved(&gauge, 0.3, boundary, &points(lattice, ORIGIN));
+        let s = solved(&gauge, 0.3, boundary, &point_sources(lattice, ORIGIN));
         let from: Vec<(usize, Vec<HostSpinor>)> = sites(lattice, current_time)
-            .map(|y| (y, solved(&gauge, 0.3, boundary, &points(lattice, lattice.coordinates(y)))))
+            .map(|y| (y, solved(&gauge, 0.3, boundary, &point_sources(lattice, lattice.coordinates(y)))))
             .collect();
         // By Γ_J, q and flavour.
         let mut expected = vec![[[[[Complex64::ZERO; 4]; 4]; 2]; 2]; 16];
@@ -138,19 +126,17 @@ fn sequential_is_direct() {
             for x in sites(lattice, sink_time) {
                 let mut inserted = [[[Complex64::ZERO; 12]; 12]; 2];
                 for (y, from_y) in &from {
-                    let term = product(&at(from_y, x), &product(&matrix, &at(&s, *y)));
+                    let term = multiply(&propagator_at(from_y, x), &multiply(&matrix, &propagator_at(&s, *y)));
                     for (inserted, q) in inserted.iter_mut().zip(q) {
-                        let phase = phase(SIZE, q, lattice.coordinates(*y), ORIGIN);
-                        for (to, from) in inserted.as_flattened_mut().iter_mut().zip(term.as_flattened()) {
-                            *to += phase * from;
-                        }
+                        *inserted = add(inserted, momentum_phase(SIZE, q, lattice.coordinates(*y), ORIGIN), &term);
                     }
                 }
-                let here = at(&s, x);
-                let sign = around(boundary, sink_time, ORIGIN) * phase(SIZE, p, lattice.coordinates(x), ORIGIN);
+                let here = propagator_at(&s, x);
+                let sign =
+                    around(boundary, sink_time, ORIGIN) * momentum_phase(SIZE, p, lattice.coordinates(x), ORIGIN);
                 for (expected, inserted) in expected.iter_mut().zip(&inserted) {
                     for (expected, (_, flavour)) in expected.iter_mut().zip(FLAVOURS) {
-                        *expected = gamma::add(expected, sign, &with(flavour, inserted, &here));
+                        *expected = add(expected, sign, &with(flavour, inserted, &here));
                     }
                 }
             }
@@ -163,7 +149,10 @@ fn sequential_is_direct() {
                 let mesons = mesons_of(&s, &sequential, ORIGIN, &q);
                 let of = |current: usize, k: usize| {
                     let all = mesons.correlator(Gamma::new(current), Gamma::five(), k);
-                    (all[(current_time + SIZE[3] - ORIGIN[3]) % SIZE[3]], trace(which, &expected[current][k][f]))
+                    (
+                        all[(current_time + SIZE[3] - ORIGIN[3]) % SIZE[3]],
+                        trace(&multiply(&projector(which), &expected[current][k][f])),
+                    )
                 };
                 let all: Vec<_> = (0..32).map(|n| of(n / 2, n % 2)).collect();
                 let scale = all.iter().map(|(_, expected)| expected.norm()).fold(0.0, f64::max);
@@ -183,7 +172,7 @@ fn sequential_is_direct() {
 fn scalar_currents_are_a_derivative() {
     let lattice = Lattice::new(SIZE).unwrap();
     let gauge = generate::weak_field(lattice, 32, 0.3);
-    let sources = points(lattice, ORIGIN);
+    let sources = point_sources(lattice, ORIGIN);
     let mass = 0.3;
     for (boundary, p, sink_time) in
         [(TimeBoundary::Antiperiodic, [0, -1, 0], 1), (TimeBoundary::Periodic, [0, 0, 0], 2)]
@@ -216,18 +205,19 @@ fn charges_are_two_and_one() {
     let lattice = Lattice::new(SIZE).unwrap();
     let gauge = generate::weak_field(lattice, 33, 0.3);
     for boundary in [TimeBoundary::Antiperiodic, TimeBoundary::Periodic] {
-        let s = solved(&gauge, 0.3, boundary, &points(lattice, ORIGIN));
+        let s = solved(&gauge, 0.3, boundary, &point_sources(lattice, ORIGIN));
         for (sink_time, p) in [(1, [0, 0, 0]), (3, [0, 1, 0]), (5, [0, 0, 0])] {
             let distance = (sink_time + SIZE[3] - ORIGIN[3]) % SIZE[3];
             let mut c = [[Complex64::ZERO; 4]; 4];
             for x in sites(lattice, sink_time) {
-                let sign = around(boundary, sink_time, ORIGIN) * phase(SIZE, p, lattice.coordinates(x), ORIGIN);
-                let here = at(&s, x);
-                c = gamma::add(&c, sign, &wick(&here, &here, &here));
+                let sign =
+                    around(boundary, sink_time, ORIGIN) * momentum_phase(SIZE, p, lattice.coordinates(x), ORIGIN);
+                let here = propagator_at(&s, x);
+                c = add(&c, sign, &wick(&here, &here, &here));
             }
             let two = nucleon_of(&s, ORIGIN, &[p], boundary).positive.swap_remove(0)[distance];
             for (_, which) in PROJECTORS {
-                let expected = trace(which, &c);
+                let expected = trace(&multiply(&projector(which), &c));
                 for (name, flavour) in FLAVOURS {
                     let sink = NucleonSink { projector: which, flavour, momentum: p, time: sink_time };
                     let eta = sequential_nucleon_source(lattice, &s, &sink, ORIGIN, boundary);
@@ -260,19 +250,21 @@ fn axial_ward_identity() {
     let gauge = generate::weak_field(lattice, 34, 0.3);
     let (mass, sink_time, p) = (0.3, 1, [0, 1, 0]);
     let distance = (sink_time + SIZE[3] - ORIGIN[3]) % SIZE[3];
-    let five = spin(&gamma::GAMMA5);
+    let five = on_spin(&gamma::GAMMA5);
     for (boundary, sign) in [(TimeBoundary::Antiperiodic, -1.0), (TimeBoundary::Periodic, 1.0)] {
-        let solved = |sources: &[HostSpinor]| wilson(&gauge, mass, boundary, sources);
-        let s = solved(&points(lattice, ORIGIN));
+        let operator = WilsonParams::from_mass(mass, boundary);
+        let solved = |sources: &[HostSpinor]| solutions(&gauge, operator, 1e-14, sources);
+        let s = solved(&point_sources(lattice, ORIGIN));
         let dirac = WilsonDirac::new(&gauge, mass, sign);
         for (name, flavour) in FLAVOURS {
             for which in [SpinProjector::Unpolarised, SpinProjector::Polarised(2)] {
                 let mut ends = [[[Complex64::ZERO; 4]; 4]; 2];
                 for x in sites(lattice, sink_time) {
-                    let here = at(&s, x);
-                    let factor = around(boundary, sink_time, ORIGIN) * phase(SIZE, p, lattice.coordinates(x), ORIGIN);
-                    for (end, inserted) in ends.iter_mut().zip([product(&here, &five), product(&five, &here)]) {
-                        *end = gamma::add(end, factor, &with(flavour, &inserted, &here));
+                    let here = propagator_at(&s, x);
+                    let factor =
+                        around(boundary, sink_time, ORIGIN) * momentum_phase(SIZE, p, lattice.coordinates(x), ORIGIN);
+                    for (end, inserted) in ends.iter_mut().zip([multiply(&here, &five), multiply(&five, &here)]) {
+                        *end = add(end, factor, &with(flavour, &inserted, &here));
                     }
                 }
                 let sink = NucleonSink { projector: which, flavour, momentum: p, time: sink_time };
@@ -298,8 +290,9 @@ fn axial_ward_identity() {
                         hops += dot(&left, &dirac.hopping(false, &gamma5(&here(s))));
                     }
                     found[t] = 2.0 * dirac.diagonal() * density[t] - 0.5 * hops;
-                    expected[t] += if t == 0 { trace(which, &ends[0]) } else { Complex64::ZERO };
-                    expected[t] += if t == distance { trace(which, &ends[1]) } else { Complex64::ZERO };
+                    expected[t] += if t == 0 { trace(&multiply(&projector(which), &ends[0])) } else { Complex64::ZERO };
+                    expected[t] +=
+                        if t == distance { trace(&multiply(&projector(which), &ends[1])) } else { Complex64::ZERO };
                 }
                 let scale = expected.iter().chain(&density).map(|z| z.norm()).fold(0.0, f64::max);
                 for (t, (found, expected)) in found.iter().zip(&expected).enumerate() {
@@ -313,13 +306,6 @@ fn axial_ward_identity() {
             }
         }
     }
-}
-
-/// Solutions of Wilson quarks.
-fn wilson(gauge: &HostGauge, mass: f64, boundary: TimeBoundary, sources: &[HostSpinor]) -> Vec<HostSpinor> {
-    let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
-    let request = Request { tol: 1e-14, ..Request::new(WilsonParams::from_mass(mass, boundary)) };
-    solve(&domain, gauge, sources, &request, &mut ()).unwrap().0
 }
 
 /// The command makes them of two quarks and from two origins, to points and shells.

@@ -1,7 +1,6 @@
 //! Inputs of `ferrite rhmc` and what it wrote, for the tests that read it.
 use crate::program::Room;
 use serde_json::Value;
-use std::fs;
 
 /// All kinds of quarks and measurements.
 pub const QUARKS: &str = r#"
@@ -51,8 +50,7 @@ integrator = "force-gradient"
 
 /// The lines of a run.
 pub fn all_lines(room: &Room, folder: &str) -> Vec<Value> {
-    let text = fs::read_to_string(room.path(folder).join("trajectories.jsonl")).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    room.lines(&format!("{folder}/trajectories.jsonl"))
 }
 
 /// The lines of a run without the keys that depend on the clock and on where the run was resumed.
@@ -63,9 +61,4 @@ pub fn lines(room: &Room, folder: &str) -> Vec<Value> {
         line.retain(|key, _| !key.starts_with("seconds") && !["kernels", "run", "crc32"].contains(&key.as_str()));
     }
     all
-}
-
-/// Returns a JSON value as a number.
-pub fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }

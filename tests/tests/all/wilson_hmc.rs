@@ -1,6 +1,6 @@
 //! Hybrid Monte Carlo with Wilson-like quarks: forces against derivatives of their actions, determinants against dense matrices.
-use crate::rhmc::{agrees, derivative, direction, domains, solver};
-use comms::Threads;
+use crate::chains::solver;
+use crate::rhmc::{agrees, derivative, direction, domains};
 use ferrite::Precision::{Double, Single};
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
@@ -29,6 +29,7 @@ use ferrite::operators::{
 use ferrite::solve::{Method, Request};
 use ferrite_tests::checks::{THETA, complement_request};
 use ferrite_tests::cut;
+use ferrite_tests::testkit::{domain, evolving, farthest_links, on_grid, single};
 use rational::{Fraction, Interval, Power};
 use solvers::SolveError;
 
@@ -189,7 +190,7 @@ fn forces_do_not_depend_on_the_grid() {
     let gauge = generate::weak_field(lattice, 3, 0.4);
     let functions = functions([0.01, 8.0], 1e-3);
     let forces = |domain: &Domain, gauge: &HostGauge| -> Vec<HostGauge> {
-        let links = EvolvingLinks::new(&GaugeField::upload(domain, gauge).unwrap(), Double).unwrap();
+        let links = evolving(domain, gauge);
         let kick = |force: &dyn Force| {
             let mut momenta = MomentumField::zero(domain, Double).unwrap();
             force.kick(&links, 0.1, &mut momenta).unwrap();
@@ -212,82 +213,30 @@ fn forces_do_not_depend_on_the_grid() {
         }
         all
     };
-    let whole = forces(&Domain::single(Cpu::new(Some(1)), lattice).unwrap(), &gauge);
+    let whole = forces(&single(lattice), &gauge);
     let grid = [1, 2, 1, 3];
-    Threads::run(grid.iter().product(), |world| {
-        let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
+    on_grid(grid, lattice, |domain| {
         let part = domain.section();
-        let found = forces(&domain, &cut::links_of(&part, &gauge));
+        let found = forces(domain, &cut::links_of(&part, &gauge));
         for (number, (part_force, whole)) in found.iter().zip(&whole).enumerate() {
-            let expected = cut::links_of(&part, whole);
-            let pairs = part_force.links().as_flattened().as_flattened().iter();
-            let off = pairs.zip(expected.links().as_flattened().as_flattened()).map(|(a, b)| (a - b).norm());
-            let off = off.fold(0.0, f64::max);
+            let off = farthest_links(part_force, &cut::links_of(&part, whole));
             // Solutions to 1e-14; sums of dot products in another order.
             assert!(off < 1e-12, "force {number} at {:?}: {off:e}", part.origin);
         }
-        Ok::<_, std::convert::Infallible>(())
-    })
-    .unwrap();
+    });
 }
 
 mod dense {
     //! Actions and determinants on 2⁴ from the matrices of an independent implementation.
     use super::*;
     use ferrite::field::FullField;
-    use ferrite::field::host::HostSpinor;
+    use ferrite::field::host::{HostSpinor, Spinor};
     use ferrite_tests::reference::{combine, gamma5, on_parity, turned};
+    use ferrite_tests::testkit::dense::{
+        DenseMatrix, all_numbers, chosen, dense, divide, even_numbers, log_determinant, power,
+    };
     use ferrite_tests::wilson_like_reference::WilsonLikeDirac;
     use num_complex::Complex64;
-
-    /// A matrix by rows.
-    type Matrix = Vec<Vec<Complex64>>;
-
-    /// ln |det A| and A⁻¹ b, by elimination with the largest pivot of each column.
-    #[allow(clippy::needless_range_loop, reason = "numbers are those of rows and of columns")]
-    fn eliminate(mut a: Matrix, mut b: Vec<Complex64>) -> (f64, Vec<Complex64>) {
-        let (n, mut log) = (a.len(), 0.0);
-        for k in 0..n {
-            let pivot = (k..n).max_by(|i, j| a[*i][k].norm().total_cmp(&a[*j][k].norm())).unwrap();
-            a.swap(k, pivot);
-            b.swap(k, pivot);
-            log += a[k][k].norm().ln();
-            for i in k + 1..n {
-                let factor = a[i][k] / a[k][k];
-                for j in k..n {
-                    let above = a[k][j];
-                    a[i][j] -= factor * above;
-                }
-                let above = b[k];
-                b[i] -= factor * above;
-            }
-        }
-        for k in (0..n).rev() {
-            let sum: Complex64 = (k + 1..n).map(|j| a[k][j] * b[j]).sum();
-            b[k] = (b[k] - sum) / a[k][k];
-        }
-        (log, b)
-    }
-
-    fn adjoint(a: &Matrix) -> Matrix {
-        (0..a.len()).map(|i| (0..a.len()).map(|j| a[j][i].conj()).collect()).collect()
-    }
-
-    fn times(a: &Matrix, b: &[Complex64]) -> Vec<Complex64> {
-        a.iter().map(|row| row.iter().zip(b).map(|(x, y)| x * y).sum()).collect()
-    }
-
-    /// The matrix of an operator on some of the numbers of spinor fields.
-    fn matrix(lattice: Lattice, numbers: &[usize], apply: impl Fn(&HostSpinor) -> HostSpinor) -> Matrix {
-        let column = |k: &usize| {
-            let mut unit = HostSpinor::zero(lattice);
-            unit.numbers_mut()[*k] = Complex64::ONE;
-            let image = apply(&unit);
-            numbers.iter().map(|k| image.numbers()[*k]).collect::<Vec<_>>()
-        };
-        let columns: Matrix = numbers.iter().map(column).collect();
-        (0..numbers.len()).map(|i| columns.iter().map(|column| column[i]).collect()).collect()
-    }
 
     struct Plain<'a> {
         dirac: WilsonLikeDirac<'a>,
@@ -311,17 +260,16 @@ mod dense {
             Plain { dirac, schur: operator.schur, lattice: gauge.lattice() }
         }
         fn even(&self) -> Vec<usize> {
-            let even = |x: &usize| self.lattice.coordinates(*x).iter().sum::<usize>() % 2 == 0;
-            (0..self.lattice.volume()).filter(even).flat_map(|x| 12 * x..12 * x + 12).collect()
+            even_numbers::<Spinor>(self.lattice)
         }
         /// M̂ with a twist, on the even sites.
-        fn complement(&self, twist: f64) -> Matrix {
+        fn complement(&self, twist: f64) -> DenseMatrix {
             let one = Complex64::ONE;
             // h D ψ = A ψ − M ψ
             let hop = |psi: &HostSpinor| {
                 combine(&[(one, &self.dirac.diagonal(false, false, psi)), (-one, &self.dirac.apply(false, psi))])
             };
-            matrix(self.lattice, &self.even(), |psi| {
+            dense(self.lattice, &self.even(), |psi| {
                 let hops = hop(&self.dirac.diagonal(true, false, &hop(psi)));
                 let term = self.dirac.diagonal(false, false, psi);
                 let sum = combine(&[(one, &term), (-one, &hops), (Complex64::new(0.0, twist), &gamma5(psi))]);
@@ -336,16 +284,15 @@ mod dense {
     /// The determinants of the blocks and that of the complement make up the determinant of M.
     #[test]
     fn determinants_are_complete() {
-        let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([2; 4]).unwrap()).unwrap();
+        let domain = domain([2; 4]);
         let gauge = generate::weak_field(domain.local(), 3, 0.4);
-        let links = EvolvingLinks::new(&GaugeField::upload(&domain, &gauge).unwrap(), Double).unwrap();
+        let links = evolving(&domain, &gauge);
         for (name, operator) in operators().into_iter().filter(|(name, _)| name.contains("clover")) {
             let gauge = turned(&gauge, operator.theta.0);
             let plain = Plain::new(&gauge, name, &operator);
-            let all: Vec<usize> = (0..12 * gauge.lattice().volume()).collect();
-            let full = matrix(plain.lattice, &all, |psi| plain.dirac.apply(false, psi));
-            let log = |a: Matrix| eliminate(a, vec![Complex64::ZERO; all.len()]).0;
-            let (full, complement) = (log(full), log(plain.complement(0.0)));
+            let all = all_numbers::<Spinor>(gauge.lattice());
+            let full = log_determinant(&dense(plain.lattice, &all, |psi| plain.dirac.apply(false, psi)));
+            let complement = log_determinant(&plain.complement(0.0));
             let quarks = WilsonQuarks::new(operator);
             // Exponential blocks without a twist have the determinant of links that are 1, to which others are relative.
             let action = match has_determinant(&operator) {
@@ -360,45 +307,6 @@ mod dense {
         }
     }
 
-    fn product(a: &Matrix, b: &Matrix) -> Matrix {
-        let columns: Matrix = (0..b.len()).map(|j| b.iter().map(|row| row[j]).collect()).collect();
-        a.iter().map(|row| columns.iter().map(|c| row.iter().zip(c).map(|(x, y)| x * y).sum()).collect()).collect()
-    }
-
-    /// Inverse by elimination below and above the diagonal, on the matrix with 1 beside it.
-    fn inverse(a: &Matrix) -> Matrix {
-        let n = a.len();
-        let unit = |i: usize| (0..n).map(move |j| Complex64::from(f64::from(u8::from(j == i))));
-        let mut rows: Matrix =
-            a.iter().enumerate().map(|(i, row)| row.iter().copied().chain(unit(i)).collect()).collect();
-        for k in 0..n {
-            let pivot = (k..n).max_by(|i, j| rows[*i][k].norm().total_cmp(&rows[*j][k].norm())).unwrap();
-            rows.swap(k, pivot);
-            let scale = 1.0 / rows[k][k];
-            rows[k].iter_mut().for_each(|x| *x *= scale);
-            let own = rows[k].clone();
-            for row in rows.iter_mut().enumerate().filter(|(i, _)| *i != k).map(|(_, row)| row) {
-                let factor = row[k];
-                row.iter_mut().zip(&own).for_each(|(x, y)| *x -= factor * y);
-            }
-        }
-        rows.into_iter().map(|mut row| row.split_off(n)).collect()
-    }
-
-    /// K^{1/2} and K^{−1/2} of a positive definite matrix, by Newton's method (Denman and Beavers 1976).
-    fn square_root(k: &Matrix) -> [Matrix; 2] {
-        let n = k.len();
-        let unit = |i: usize| (0..n).map(|j| Complex64::from(f64::from(u8::from(j == i)))).collect();
-        let (mut y, mut z): (Matrix, Matrix) = (k.clone(), (0..n).map(unit).collect());
-        let mean = |a: &Matrix, b: &Matrix| -> Matrix {
-            a.iter().zip(b).map(|(a, b)| a.iter().zip(b).map(|(a, b)| 0.5 * (a + b)).collect()).collect()
-        };
-        for _ in 0..14 {
-            (y, z) = (mean(&y, &inverse(&z)), mean(&z, &inverse(&y)));
-        }
-        [y, z]
-    }
-
     /// Two configurations on 2⁴, and noise on the even sites.
     struct TwoConfigurations {
         domain: Domain,
@@ -409,11 +317,9 @@ mod dense {
     }
 
     fn two_configurations() -> TwoConfigurations {
-        let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([2; 4]).unwrap()).unwrap();
+        let domain = domain([2; 4]);
         let gauges = [3, 4].map(|seed| generate::weak_field(domain.local(), seed, 0.4));
-        let links = gauges
-            .each_ref()
-            .map(|gauge| EvolvingLinks::new(&GaugeField::upload(&domain, gauge).unwrap(), Double).unwrap());
+        let links = gauges.each_ref().map(|gauge| evolving(&domain, gauge));
         let noise: HostSpinor = on_parity(0, &generate::random_source(domain.local(), 5));
         let mut uploaded = FullField::zero(&domain, FieldShape::spinors(Double, 1)).unwrap();
         uploaded.upload(std::slice::from_ref(&noise)).unwrap();
@@ -427,16 +333,12 @@ mod dense {
         for (name, operator) in operators().into_iter().filter(|(name, _)| *name == "clover") {
             let norm = |gauge: &HostGauge| {
                 let complement = Plain::new(gauge, name, &operator).complement(0.0);
-                product(&adjoint(&complement), &complement)
+                complement.adjoint() * complement
             };
             let [before, after] = gauges.each_ref().map(norm);
-            let [root, _] = square_root(&before);
-            let [fourth_root, _] = square_root(&root);
-            let [_, over_root] = square_root(&after);
-            let even = Plain::new(&gauges[0], name, &operator).even();
-            let xi: Vec<Complex64> = even.iter().map(|k| noise.numbers()[*k]).collect();
-            let phi = times(&fourth_root, &xi);
-            let expected: f64 = phi.iter().zip(times(&over_root, &phi)).map(|(a, b)| (a.conj() * b).re).sum();
+            let xi = chosen(&noise, &Plain::new(&gauges[0], name, &operator).even());
+            let phi = power(&before, 0.25) * xi;
+            let expected = phi.dotc(&(power(&after, -0.5) * &phi)).re;
             let solvers = [solver(false, 1e-14), solver(false, 1e-14)];
             let quarks = WilsonQuarks::new(operator);
             let functions = functions([1e-3, 120.0], 1e-11);
@@ -455,8 +357,7 @@ mod dense {
         for (name, operator) in operators() {
             let gauges = gauges.each_ref().map(|gauge| turned(gauge, operator.theta.0));
             let plain = gauges.each_ref().map(|gauge| Plain::new(gauge, name, &operator));
-            let even = plain[0].even();
-            let xi: Vec<Complex64> = even.iter().map(|k| noise.numbers()[*k]).collect();
+            let xi = chosen(&noise, &plain[0].even());
             for (k, (quarks, heavier)) in factors(operator).into_iter().enumerate() {
                 let name = format!("{name} {:?} {k}", operator.schur);
                 let mut made =
@@ -471,14 +372,12 @@ mod dense {
                         .complement(quarks.twist)
                 };
                 // W† φ = M̂† ξ, and M̂† η = W† φ.
-                let rhs = times(&adjoint(&complement(&plain[0], &quarks, &gauges[0])), &xi);
-                let phi = heavier.map(|w| eliminate(adjoint(&complement(&plain[0], &w, &gauges[0])), rhs.clone()).1);
-                let rhs = match (heavier, phi) {
-                    (Some(w), Some(phi)) => times(&adjoint(&complement(&plain[1], &w, &gauges[1])), &phi),
-                    _ => rhs,
-                };
-                let (_, eta) = eliminate(adjoint(&complement(&plain[1], &quarks, &gauges[1])), rhs);
-                let expected: f64 = eta.iter().map(|z| z.norm_sqr()).sum();
+                let dagger = |k: usize, quarks| complement(&plain[k], quarks, &gauges[k]).adjoint();
+                let mut rhs = dagger(0, &quarks) * &xi;
+                if let Some(w) = &heavier {
+                    rhs = dagger(1, w) * divide(&dagger(0, w), &rhs);
+                }
+                let expected = divide(&dagger(1, &quarks), &rhs).norm_squared();
                 assert!((found - expected).abs() < 1e-10 * expected, "{name}: {found} {expected}");
             }
         }
@@ -550,7 +449,7 @@ mod trajectories {
 
 /// Two flavours of clover quarks on stout links, over heavier ones, on a lattice of random links, with one solver for everything.
 fn split_quarks(solver: Request) -> (EvolvingLinks, GaugeField, TwoFlavours) {
-    let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([4; 4]).unwrap()).unwrap();
+    let domain = domain([4; 4]);
     let thin = GaugeField::upload(&domain, &generate::random(domain.local(), 5)).unwrap();
     let stout = Some(StoutSmearing { rho: 0.1, levels: 2, spatial: false });
     let [light, heavy] = [0.12, 0.11].map(|kappa| {

@@ -17,7 +17,8 @@ use ferrite_tests::checks;
 use ferrite_tests::gamma::{self, SpinMatrix};
 use ferrite_tests::refdata;
 use ferrite_tests::reference::{dot, gamma5, spin_multiply};
-use ferrite_tests::report::{self, CheckReport};
+use ferrite_tests::report;
+use ferrite_tests::testkit::on_cpu;
 use num_complex::Complex64;
 use serde_json::Value;
 use std::fs;
@@ -25,18 +26,12 @@ use std::process::Command;
 
 #[test]
 fn wilson_like_operators_agree_with_the_reference() {
-    let mut report = CheckReport::default();
-    checks::wilson_like(&Cpu::new(None), &mut report).unwrap();
-    print!("{}", report.table());
-    report.assert_passed();
+    on_cpu(checks::wilson_like);
 }
 
 #[test]
 fn wilson_like_solves_end_at_their_tolerance() {
-    let mut report = CheckReport::default();
-    checks::wilson_like_solves(&Cpu::new(None), &mut report).unwrap();
-    print!("{}", report.table());
-    report.assert_passed();
+    on_cpu(checks::wilson_like_solves);
 }
 
 /// M ψ or M† ψ, or of its Schur complement, by kernels in double.

@@ -4,24 +4,18 @@ use ferrite::field::host::{HostGauge, Matrix};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::observables::wilson_loops::{WilsonLoops, wilson_loops};
+use ferrite_tests::clover_reference::path;
 use ferrite_tests::refdata;
 use ferrite_tests::reference::{adjoint, multiply, plaquettes, transform_links, unit};
+use ferrite_tests::testkit::matrix::{add, trace};
 use num_complex::Complex64;
 use serde_json::{Value, json};
 use std::fs;
 
-/// The link from a site to its neighbour in a direction, and that neighbour.
-fn step(gauge: &HostGauge, site: usize, mu: usize, forward: bool) -> (Matrix, usize) {
-    let next = gauge.lattice().neighbour(site, mu, forward);
-    if forward { (*gauge.link(site, mu), next) } else { (adjoint(gauge.link(next, mu)), next) }
-}
-
 /// The product of links along steps (direction, forward), and where it ends.
 fn along(gauge: &HostGauge, site: usize, steps: &[(usize, bool)]) -> (Matrix, usize) {
-    steps.iter().fold((unit(), site), |(whole, at), (mu, forward)| {
-        let (link, next) = step(gauge, at, *mu, *forward);
-        (multiply(&whole, &link), next)
-    })
+    let end = steps.iter().fold(site, |at, (mu, forward)| gauge.lattice().neighbour(at, *mu, *forward));
+    (path(gauge, site, steps), end)
 }
 
 /// All orders of steps that lead along d.
@@ -57,8 +51,7 @@ fn plain(gauge: &HostGauge, direction: [i64; 3], n: usize, time: usize) -> f64 {
             for path in &paths {
                 let (product, there) = along(gauge, site, path);
                 end = there;
-                let numbers = product.as_flattened().iter();
-                mean.as_flattened_mut().iter_mut().zip(numbers).for_each(|(sum, z)| *sum += z / paths.len() as f64);
+                mean = add(&mean, (1.0 / paths.len() as f64).into(), &product);
             }
             (mean, end)
         };
@@ -74,7 +67,7 @@ fn plain(gauge: &HostGauge, direction: [i64; 3], n: usize, time: usize) -> f64 {
             let (left, above) = along(gauge, site, &up);
             let (high, _) = space(above);
             let whole = multiply(&multiply(&low, &right), &multiply(&adjoint(&high), &adjoint(&left)));
-            sum += (whole[0][0] + whole[1][1] + whole[2][2]).re / 3.0;
+            sum += trace(&whole).re / 3.0;
         }
     }
     sum / (gauge.lattice().volume() * vectors.len()) as f64
@@ -194,14 +187,14 @@ fn measured_loops_are_smeared_in_space() {
         assert_ne!(loops(&found), loops(&plain));
         let [found, before] = [loops(&found), loops(&before)];
         for (a, b) in found.as_array().unwrap().iter().zip(before.as_array().unwrap()) {
-            let numbers = |one: &Value| serde_json::from_value::<Vec<f64>>(one["values"].clone()).unwrap();
             assert_eq!(a["r"], b["r"]);
             // A file keeps links in double precision.
-            assert!(numbers(a).iter().zip(numbers(b)).all(|(a, b)| (a - b).abs() < 1e-14), "{a} {b}");
+            let mut pairs = numbers(&a["values"]).into_iter().zip(numbers(&b["values"]));
+            assert!(pairs.all(|(a, b)| (a - b).abs() < 1e-14), "{a} {b}");
         }
     }
     // A line keeps what was asked for, and other loops are another file.
-    let line: Value = serde_json::from_str(&fs::read_to_string(room.path("loops.jsonl")).unwrap()).unwrap();
+    let line = room.parsed("loops.jsonl");
     let input = json!({ "distance": 2, "time": 4, "off_axis": true, "smearing": null });
     assert_eq!(line["input"]["loops"], input);
     room.fails(
