@@ -174,6 +174,6 @@ mod tests {
         file[8] = 0;
         file[15] = 13;
         let shifted = parse(&file).unwrap_err().to_string();
-        assert!(shifted.contains("record 2 at byte 160: magic number"), "{shifted}");
+        assert!(shifted.contains("record 1, counted from 0, at byte 160: magic number"), "{shifted}");
     }
 }

@@ -442,7 +442,7 @@ fn errors_say_what_the_data_would_be() {
         let read = reread(&file, &lenient).unwrap();
         assert!(
             distance(&read.gauge, &gauge) < 1e-7
-                && read.header.notes[0].ends_with(&format!("; read in {right} precision"))
+                && read.header.notes[0].ends_with(&format!("; the data are read in {right} precision"))
         );
     }
     // Extents.

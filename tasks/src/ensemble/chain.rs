@@ -401,7 +401,7 @@ mod tests {
         };
         assert!(why(action("plaquette", None)).starts_with("gauge action 'plaquette' is not one of wilson, "));
         assert_eq!(why(action("luscher-weisz", None)), "luscher-weisz needs u0");
-        assert_eq!(why(action("iwasaki", Some(2.0))), "xi applies to wilson only, not to iwasaki");
+        assert_eq!(why(action("iwasaki", Some(2.0))), "xi applies to wilson only, not to iwasaki: remove xi");
         let why = why(ChainRequest { integrator: "euler".into(), ..request() });
         assert!(why.starts_with("integrator 'euler' is not one of leapfrog, "), "{why}");
     }

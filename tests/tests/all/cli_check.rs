@@ -228,7 +228,7 @@ fn input_files() {
     let places = [
         "run.toml:1:1: unknown key 'gague'; did you mean 'gauge'?",
         "run.toml:2:8: mass: expected a number, found a value of type string",
-        "run.toml:3:9: kappa: '0' is not a number above 0",
+        "run.toml:3:9: kappa: '0' is not a number of at least 1e-9",
         "run.toml:5:32: source: 'rnd:1'",
         "run.toml:6:13: precision: 'hlaf' is none of double, single, half, fp16; did you mean 'half'?",
         "run.toml:7:18: max-iterations: expected a whole number",

@@ -164,7 +164,11 @@ fn a_run_and_how_it_goes_on() {
     assert_eq!(report["summary"]["trajectories"], json!(0));
 
     room.fails(2, "rhmc run.toml --out whole --backend cpu", &["whole contains a run", "--resume"]);
-    room.fails(2, "rhmc run.toml --out nothing --resume --backend cpu", &["nothing", "no state.toml"]);
+    room.fails(
+        2,
+        "rhmc run.toml --out nothing --resume --backend cpu",
+        &["nothing is not the folder of a run", "state.toml is missing"],
+    );
     let other = "rhmc run.toml --out whole --resume --set seed=5 --backend cpu";
     room.fails(2, other, &["has the seed 11, but the input has the seed 5"]);
     let other = "rhmc run.toml --out whole --resume --set lattice=4,4,4,8 --backend cpu";

@@ -74,7 +74,7 @@ gauge-force = "double"
             "run.toml:2:1: unknown key 'latice'; did you mean 'lattice'?",
             "run.toml:3:16: trajectories",
             "run.toml:6:8: gauge.beta: expected a number",
-            "gauge.u0: this action has no tadpole factor",
+            "gauge.u0: gauge.action has no tadpole factor",
             "fermion.0.flavours: 1 number for 2 masses",
             "trajectory.integrator: 'omelian' is none of",
             "did you mean 'omelyan'?",
@@ -111,7 +111,7 @@ gauge-force = "double"
         ("gauge.action=luscher-weisz", "gauge.u0 is missing"),
         ("gauge.u0-time=0.9", "gauge.u0-time: only \"symanzik-tree\" with gauge.xi"),
         ("gauge.xi=2 --set gauge.parallelogram=0.1", "gauge.parallelogram: anisotropic actions have no parallelograms"),
-        ("gauge.xi=0", "--set gauge.xi: '0' is not a number above 0"),
+        ("gauge.xi=0", "--set gauge.xi: '0' is not a number of at least 1e-9"),
         ("gauge.flavours=3", "gauge.flavours: only \"luscher-weisz\" has coefficients that depend on quarks"),
         ("fermion.0.naik-epsilon=0.1", "fermion.0.naik-epsilon: only HISQ has this correction"),
         ("fermion.0.operator=hisq --set fermion.0.u0=1", "only asqtad quarks have a tadpole factor"),
@@ -328,7 +328,10 @@ fn whole_numbers_have_any_base() {
     }
     fs::write(room.path("odd.toml"), "gauge = \"a\"\nmax-iterations = 0x1F\ntol = 0x1\nreconstruct = 0xc\n").unwrap();
     let said = room.run("check odd.toml").stderr;
-    assert!(said.contains("tol: '1' is not a number above 0 and below 1") && !said.contains("expected"), "{said}");
+    assert!(
+        said.contains("tol: '1' is not a number of at least 1e-16 and below 1") && !said.contains("expected"),
+        "{said}"
+    );
 }
 
 /// Advice on an input names its keys, and no flags.

@@ -172,7 +172,7 @@ fn mistakes_are_reported() {
     fs::write(room.path("run.toml"), INPUT).unwrap();
     for (set, why) in [
         ("fermion.0.flavours=3", "fermion.0.flavours: '3' is not a whole number from 1 to 2"),
-        ("fermion.0.kappa=0", "fermion.0.kappa: '0' is not a number above 0"),
+        ("fermion.0.kappa=0", "fermion.0.kappa: '0' is not a number of at least 1e-9"),
         ("fermion.0.mass=0.1", "give either mass or kappa"),
         ("fermion.0.phases=milc", "applies only to staggered quarks: remove it"),
         ("fermion.0.naik-epsilon=0.3", "fermion.0.naik-epsilon: applies only to staggered quarks: remove it"),

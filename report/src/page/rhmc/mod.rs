@@ -245,7 +245,10 @@ mod tests {
         // Errors of 0.1 over the root of 398.
         assert_eq!(notes(0.015), Vec::<String>::new());
         let off = notes(0.03);
-        assert!(off.len() == 1 && off[0].starts_with("plaquette from forces, difference: 6.0 errors"), "{off:?}");
+        assert!(
+            off.len() == 1 && off[0].starts_with("plaquette from forces, difference: 6.0 standard errors"),
+            "{off:?}"
+        );
     }
 
     #[test]
