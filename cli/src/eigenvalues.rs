@@ -26,7 +26,7 @@ pub struct EigenvalueArguments {
     files: Vec<PathBuf>,
     #[command(flatten)]
     flags: OperatorFlags,
-    /// Maximum distance of a Ritz vector from an eigenvector, relative to the eigenvalue [default: 1e-6]
+    /// Maximum residual of a Ritz vector, relative to its Ritz value [default: 1e-6]
     #[arg(long, value_name = "TOL", value_parser = tolerance, allow_hyphen_values = true)]
     tol: Option<f64>,
     /// Maximum number of Lanczos steps for each of the two eigenvalues [default: 500]

@@ -158,7 +158,7 @@ if __name__ == "__main__":
         try:
             fe.Gauge.random(LATTICE, seed=2).loops(device=ALONE)
         except fe.InputError as error:
-            assert "is not this process's part" in str(error), error
+            assert "holds another part of that lattice" in str(error), error
         else:
             raise AssertionError("a part was taken for a whole lattice")
     if fe.device().rank == 0:

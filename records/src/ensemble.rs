@@ -215,7 +215,7 @@ pub struct RunSettings {
     pub version: String,
     /// Extents of the lattice.
     pub lattice: Option<[usize; 4]>,
-    /// Number of the last trajectory.
+    /// Number of the trajectory with which the run ends.
     pub trajectories: Option<u64>,
     /// Seed of the random numbers.
     pub seed: Option<u64>,

@@ -30,7 +30,8 @@ pub fn effective_masses(correlator: &[f64], shape: CorrelatorShape) -> Vec<Optio
 /// Solves cosh(m d) / cosh(m (d − 1)) = `ratio` for m if `sign` is 1, and the same equation with sinh if it is −1. For d ≥ ½ the ratio of
 /// cosh grows with m from 1 on (for d = ½ it is always 1). For d > 1 the ratio of sinh grows from d/(d − 1) on.
 fn mass_of_ratio(ratio: f64, distance: f64, sign: f64) -> Option<f64> {
-    // The exponential growth is factored out: cosh(m d) = e^{m d} (1 + e^{−2 m d}) / 2. 1 − e^{−2 x} is computed without loss of digits.
+    // The exponential growth is factored out: cosh(m d) = e^{m d} (1 + e^{−2 m d}) / 2. For sinh, `exp_m1` computes
+    // 1 − e^{−2 x} without loss of digits.
     let rest = |x: f64| if sign > 0.0 { 1.0 + (-2.0 * x).exp() } else { -(-2.0 * x).exp_m1() };
     let of = |m: f64| {
         let (a, b) = ((m * distance).abs(), (m * (distance - 1.0)).abs());

@@ -126,8 +126,8 @@ impl GridDevice {
         if *part != self.place.section(part.global)? {
             let (local, global) = (part.local, part.global);
             return Err(Failure::refused(format!(
-                "a field on {local} of a lattice of {global} is not this process's part of the lattice on this device: \
-                 use the device for which the field was made"
+                "the field covers {local} of a lattice {global}, but this device holds another part of that lattice: use \
+                 the device for which the field was made"
             )));
         }
         if !self.place.is_shared() {
@@ -247,6 +247,6 @@ mod tests {
         let global = Lattice::new([2, 2, 2, 4]).unwrap();
         assert!(device.domain(&global.into()).is_ok());
         let half = GridRank { grid: ProcessGrid::new([1, 1, 1, 2]).unwrap(), rank: 1 }.section(global).unwrap();
-        assert!(device.domain(&half).is_err_and(|why| why.message.contains("is not this process's part")));
+        assert!(device.domain(&half).is_err_and(|why| why.message.contains("holds another part of that lattice")));
     }
 }

@@ -67,9 +67,9 @@ impl<L: ConfigurationLine> LineFile<L> {
                            file";
                 return Err(self.wrong(why.into()));
             }
-            found => {
-                let found = found.unwrap_or("missing");
-                return Err(self.wrong(format!("the schema is {found}, not {}: name another file", L::SCHEMA)));
+            None => return Err(self.wrong("the line has no schema: name another file".into())),
+            Some(found) => {
+                return Err(self.wrong(format!("the schema is {found} instead of {}: name another file", L::SCHEMA)));
             }
         }
         if let Some((key, _)) = self.input.iter().find(|(key, value)| line["input"][key] != **value) {

@@ -144,8 +144,9 @@ impl QuenchedRun {
                 let read = Reading::default();
                 let other = lattice_of(path, &read, comm)?;
                 if other != lattice {
-                    let given = self.by.spelled("lattice", "");
-                    let why = format!("the initial links are on {other}, but {given} has {lattice}: give {other}");
+                    let (file, extents) = (path.display(), other.size().map(|extent| extent.to_string()).join(","));
+                    let given = self.by.spelled("lattice", &extents);
+                    let why = format!("{file} has links on {other}, but a lattice of {lattice} is given: give {given}");
                     return Err(Failure::refused(why).shared());
                 }
                 Some(read_gauge(path, &read, layout, comm)?)

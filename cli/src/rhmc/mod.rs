@@ -34,8 +34,8 @@ pub struct RhmcArguments {
     /// Resume the run in the folder of --out
     #[arg(long)]
     resume: bool,
-    /// Resume after trajectory N, whose configuration was saved, instead of the last one; later files are moved to a folder
-    /// before.K
+    /// Resume after trajectory N, whose configuration was saved, instead of the last trajectory; later files are moved to a
+    /// new folder DIR/before.1, before.2, ...
     #[arg(long, value_name = "N")]
     resume_from: Option<u32>,
     /// Override a key of the input, such as gauge.beta=5.7 or fermion.0.mass=0.02; repeat the flag for several keys

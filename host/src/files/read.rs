@@ -255,8 +255,9 @@ fn header_in_block<T: Fermion>(image: &mut Image, number: usize, options: &ReadO
         return Err(Problem::field("file", "content", "something else", format!("a block of {} fields", T::NAME)));
     };
     if number >= first.fields {
-        let found = format!("{} fields", first.fields);
-        return Err(Problem::field("file", "content", found, format!("field {number}, counted from 0")));
+        let found = format!("{} fields, numbered from 0", first.fields);
+        let expected = format!("field {number}: choose a number from 0 to {}", first.fields - 1);
+        return Err(Problem::field("file", "content", found, expected));
     }
     if !records.is_empty() {
         return Ok(records.swap_remove(number));

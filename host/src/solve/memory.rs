@@ -131,7 +131,8 @@ pub fn apply_memory(
     let mut parts = vec![
         ("links as read from the host", part.links_bytes(double)),
         ("links", operator.link_bytes(precision, storage, sites)),
-        // The two fields on all sites count twice, once for each parity; the Schur complement also keeps fields.
+        // The source and the solution are fields on all sites, so each counts twice, once for each parity. The Schur complement keeps further
+        // fields.
         ("fields", (4 + operator.kept_fields()) * vector),
         ("transfer of a field", 2 * operator.shape(double, nrhs).site_bytes() * sites * nrhs),
     ];

@@ -53,7 +53,9 @@ impl SchwarzError {
                 "overlapping domains are the local lattices of the processes: remove the \
                                          extents"
             }
-            Self::OverlapAlone => "with one process the domain has no neighbour to overlap with: choose no overlap",
+            Self::OverlapAlone => {
+                "one process has no neighbours to overlap with: remove domain-overlap, or start several processes"
+            }
             Self::OverlapTooShort => "overlapping domains must be at least 4 sites long in partitioned directions",
         }
     }

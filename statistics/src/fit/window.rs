@@ -35,7 +35,8 @@ pub trait FitFunction: Model {
 /// Settings for a fit of data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FitSettings {
-    /// First and last datum of the window; `None` to choose them by the information criterion.
+    /// First and last datum of the window; `None` to choose them by the Akaike information criterion of Jay
+    /// and Neil.
     pub window: Option<[usize; 2]>,
     /// Whether all windows that are tried end with the last datum.
     pub to_end: bool,

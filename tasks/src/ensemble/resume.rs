@@ -74,8 +74,7 @@ pub fn check(
     }
     if input.intervals(&state.bounds).is_none() {
         return refused(
-            "this run has a different number of tables [[fermion]] from the input: restore the tables, or start in \
-             another folder"
+            "the input has more or fewer tables [[fermion]] than this run: restore the tables, or start in another folder"
                 .into(),
         );
     }

@@ -405,7 +405,9 @@ fn bad_blocks() {
         assert_eq!(said, read_block::<Spinor>(&path, number).unwrap_err().to_string());
         said
     };
-    assert!(read(3).contains("block.npy: file: content is \"3 fields\", expected field 3, counted from 0"));
+    assert!(read(3).contains(
+        "block.npy: file: content is \"3 fields, numbered from 0\", expected field 3: choose a number from 0 to 2"
+    ));
     let mut nan = good.clone();
     let site = lattice().index([3, 1, 2, 9]);
     nan[128 + (lattice().volume() + site) * 192 + 6..][..2].copy_from_slice(&[0xf8, 0x7f]);

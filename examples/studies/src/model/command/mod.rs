@@ -62,7 +62,8 @@ pub struct ModelBenchArguments {
     /// File of measurements to read instead of measuring
     #[arg(long, value_name = "FILE.json")]
     machine: Option<PathBuf>,
-    /// File of times to compare with: points (docs/output.md), or output of `ferrite bench dslash --json`
+    /// File of measured times to compare with the predictions: ferrite.scaling-points/1 (docs/output.md), or the output of
+    /// `ferrite bench dslash --json`
     #[arg(long, value_name = "FILE.json")]
     measured: Option<PathBuf>,
     /// Folder for the plots scaling.svg and solver.svg, and gain.svg if GCR-DD is predicted
