@@ -157,7 +157,7 @@ fn every_order<T: Fermion + PartialEq + std::fmt::Debug>() {
             let one = read_block::<T>(ReadFrom::Memory(&bytes), 2).unwrap();
             assert!(one.field == file.fields[2] && one.checksum == file.checksum);
             let error = read_block::<T>(ReadFrom::Memory(&bytes), T::COMPONENTS).unwrap_err().to_string();
-            assert!(error.contains("counted from 0"), "{error}");
+            assert!(error.contains("numbered from 0"), "{error}");
             // One bit.
             let mut wrong = bytes.clone();
             let middle = header.offset as usize + 777;

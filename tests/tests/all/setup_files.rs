@@ -221,7 +221,7 @@ fn every_flipped_bit_that_matters_is_found() {
                 assert!(!harmless[byte], "byte {byte}: {error}");
                 assert!(error.to_string().contains("setup: "), "{error}");
                 if let Some(vector) = vectors.iter().position(|vector| vector.contains(&byte)) {
-                    let said = format!("field {vector}: the checksum of the vector is ");
+                    let said = format!("field {vector}, counted from 0: the checksum of the vector is ");
                     assert!(error.to_string().contains(&said), "byte {byte}: {error}");
                     // The other one can be read.
                     let solo = Solo::new();
@@ -407,7 +407,7 @@ fn ranks_fail_together() {
     let device = Path::new("/dev/null");
     let said = write(device, &Solo::new(), &lattice.into(), &header, &fields).unwrap_err().to_string();
     assert!(
-        said.contains("/dev/null: cannot write: it is a pipe or a device, which cannot be written in parts"),
+        said.contains("/dev/null: cannot write: the output is a pipe or a device, which cannot be written in parts"),
         "{said}"
     );
 }
