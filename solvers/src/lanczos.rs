@@ -7,7 +7,6 @@ use crate::operator::{Precise, System};
 use crate::params::SolverParams;
 use crate::range;
 use crate::traits::{LinearOperator, VectorSpace};
-use nalgebra::{DMatrix, SymmetricEigen};
 use num_complex::Complex64;
 use std::ops::ControlFlow;
 
@@ -159,21 +158,46 @@ fn lanczos<S: VectorSpace, E: From<S::Error>>(
     Ok(found)
 }
 
-/// Returns the largest eigenvalue of a symmetric tridiagonal matrix and the last component of its unit eigenvector. Both are
-/// NaN if an entry is not finite.
+/// Returns the largest eigenvalue of a symmetric tridiagonal matrix, found by bisection, and the last component of its unit
+/// eigenvector.
+///
+/// Each step of Lanczos needs this pair. Bisection costs O(n), where a dense eigensolver would cost O(n³): a quarter of a second for
+/// 400 steps.
 fn largest_of(alphas: &[f64], betas: &[f64]) -> (f64, f64) {
-    if alphas.iter().chain(betas).any(|entry| !entry.is_finite()) {
-        return (f64::NAN, f64::NAN);
-    }
     let n = alphas.len();
-    let entry = |i: usize, j: usize| match i.abs_diff(j) {
-        0 => alphas[i],
-        1 => betas[i.min(j)],
-        _ => 0.0,
+    let beside = |k: usize| {
+        let before = if k > 0 { betas[k - 1].abs() } else { 0.0 };
+        before + if k + 1 < n { betas[k].abs() } else { 0.0 }
     };
-    let eigen = SymmetricEigen::new(DMatrix::from_fn(n, n, entry));
-    let (k, largest) = eigen.eigenvalues.argmax();
-    (largest, eigen.eigenvectors[(n - 1, k)])
+    let (mut low, mut high) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+    for (k, alpha) in alphas.iter().enumerate() {
+        (low, high) = (low.max(*alpha), high.max(alpha + beside(k)));
+    }
+    // By Sturm's theorem, all pivots of T − x are negative if x is above all eigenvalues.
+    let above = |x: f64| {
+        let mut pivot = 1.0;
+        alphas.iter().enumerate().all(|(k, alpha)| {
+            let square = if k > 0 { betas[k - 1] * betas[k - 1] } else { 0.0 };
+            pivot = alpha - x - square / pivot;
+            pivot < 0.0
+        })
+    };
+    for _ in 0..200 {
+        let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            break;
+        }
+        if above(middle) { high = middle } else { low = middle }
+    }
+    // Computes the eigenvector from its last component upwards, which is stable for the largest eigenvalue.
+    let mut components = vec![0.0; n];
+    components[n - 1] = 1.0;
+    for k in (0..n - 1).rev() {
+        let below = if k + 2 < n { betas[k + 1] * components[k + 2] } else { 0.0 };
+        components[k] = ((high - alphas[k + 1]) * components[k + 1] - below) / betas[k];
+    }
+    let norm = components.iter().map(|c| c * c).sum::<f64>().sqrt();
+    (high, if norm.is_finite() { 1.0 / norm } else { 0.0 })
 }
 
 #[cfg(test)]
