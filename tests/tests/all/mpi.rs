@@ -325,7 +325,7 @@ fn solutions_do_not_depend_on_the_grid() {
 fn overlapping_domains_that_do_not_fit_are_refused() {
     let room = Room::with_weak_field();
     let solve = "solve --gauge weak.ildg --mass 0.1 --source random:3 --solver gcr-dd --domain-overlap";
-    room.fails(2, &format!("{solve} 2"), &["with one process the domain has no neighbour"]);
+    room.fails(2, &format!("{solve} 2"), &["one process has no neighbours to overlap with: remove domain-overlap"]);
     room.fails(2, &format!("{solve} 1"), &["domain-overlap", "'1' is none of 0, 2"]);
     fails(
         &room,
