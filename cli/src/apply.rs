@@ -71,14 +71,15 @@ pub fn run(args: &ApplyArguments, context: &Context) -> Outcome {
     let (record, headline) = request.apply(&context.session)?;
     context.output.record(&record, || {
         let lines = record.system.sources.iter().zip(&record.norm2);
-        let lines: String = lines.map(|(source, norm)| format!("  {source}: norm squared {norm:.12e}\n")).collect();
+        let lines: String =
+            lines.map(|(source, norm)| format!("  {source}: squared norm of the result {norm:.12e}\n")).collect();
         let what = match (record.schur, form) {
             (false, OperatorForm::Plain) => "M x",
             (false, OperatorForm::Dagger) => "M^dagger x",
             (false, OperatorForm::Normal) => "M^dagger M x",
-            (true, OperatorForm::Plain) => "Schur complement",
-            (true, OperatorForm::Dagger) => "conjugate of the Schur complement",
-            (true, OperatorForm::Normal) => "Schur complement and its conjugate",
+            (true, OperatorForm::Plain) => "S x with the Schur complement S",
+            (true, OperatorForm::Dagger) => "S^dagger x with the Schur complement S",
+            (true, OperatorForm::Normal) => "S^dagger S x with the Schur complement S",
         };
         let (output, mass) = (record.output.display(), text::rounded(record.mass, 6));
         format!("{output}: {what} of the {headline}, m = {mass}\n{lines}")

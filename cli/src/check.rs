@@ -38,10 +38,10 @@ each. For several processes, the memory is that of one process, with the grid th
 pub struct CheckArguments {
     /// Input file in TOML
     file: PathBuf,
-    /// Number of processes of the run, as in mpirun -n N [default: the number of processes in the grid, or 1]
+    /// Number of processes of the run, as in mpirun -n N [default: the number of processes of --grid, or 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     processes: Option<u32>,
-    /// Also predict the run time from a measurement on this device, which takes a few seconds
+    /// Also predict the time of solver iterations or of trajectories, from a measurement of a few seconds on this device
     #[arg(long)]
     time: bool,
     /// Override a key of the input file; repeat the flag for several keys
@@ -126,7 +126,7 @@ fn ensemble(args: &CheckArguments, context: &Context) -> Outcome {
     let named = quarks.iter().map(ToString::to_string).collect();
     let task = CheckedTask::Rhmc { trajectories: input.trajectories, quarks: named };
     let with = if quarks.is_empty() { "no quarks".into() } else { quarks.join("; ") };
-    let head = format!("{} trajectories on {lattice}, {with}", input.trajectories);
+    let head = format!("{} on {lattice}, {with}", count(input.trajectories as usize, "trajectory"));
     answer(args, context, &checked, predicted(forecast), task, &head, "the run")
 }
 
@@ -163,8 +163,12 @@ fn answer(
         let mut text = format!("{}: no mistakes; {head}\n", args.file.display());
         let processes = cut.grid.size();
         let of_each = if processes > 1 {
-            let _ = writeln!(text, "{processes} processes in the grid {}, each with {}", cut.grid, cut.local);
-            " of each"
+            let _ = writeln!(
+                text,
+                "{processes} processes in the grid {}, each with a local lattice {}",
+                cut.grid, cut.local
+            );
+            " of each process"
         } else {
             ""
         };
@@ -172,7 +176,7 @@ fn answer(
         for (what, n) in needs {
             let _ = writeln!(text, "  {:>12}  {what}", bytes(*n));
         }
-        let _ = writeln!(text, "  {:>12}  in total, of {} free", bytes(needed), bytes(memory.free));
+        let _ = writeln!(text, "  {:>12}  in total; {} are free", bytes(needed), bytes(memory.free));
         text += &fits(*enough, processes, device.name() == "cuda");
         text + &forecast.map_or(String::new(), |forecast| forecast.text(checked))
     })?;
@@ -192,9 +196,9 @@ fn answer(
 fn fits(enough: Option<usize>, processes: usize, gpu: bool) -> String {
     let (device, devices) = if gpu { ("GPU", "GPUs") } else { ("machine", "machines") };
     match enough {
-        None => format!("{MOST_PROCESSES} such {devices} are not enough\n"),
-        Some(1) if processes == 1 => format!("one such {device} is enough\n"),
-        Some(1) => format!("one such {device} would be enough\n"),
+        None => format!("the memory of {MOST_PROCESSES} such {devices} does not suffice\n"),
+        Some(1) if processes == 1 => format!("the memory of one such {device} suffices\n"),
+        Some(1) => format!("the memory of one such {device} would suffice\n"),
         Some(n) => format!("at least {n} such {devices} are needed: mpirun -n {n} ferrite ...\n"),
     }
 }

@@ -24,8 +24,9 @@ Examples:
   ferrite convert solution.lime solution.npy
   ferrite convert staggered.lime staggered.milc
 
-Spinors, colour vectors and propagators (12 spinors or 3 colour vectors) can be written as scidac (.lime) and npy,
-propagators of staggered quarks also as milc. All fields of a LIME file are converted, unless --record names one.";
+Spinors, colour vectors and propagators (12 spinors or 3 colour vectors) can be written as scidac (.lime) and npy;
+propagators of 12 spinors also as kyu, and those of 3 colour vectors also as milc. All fields of a LIME file are
+converted, unless --record names one.";
 
 /// Returns the names of the formats that can be written, with their help texts.
 fn format_names() -> PossibleValuesParser {
@@ -50,7 +51,7 @@ pub struct ConvertArguments {
     /// Format of the file to write [default: from the file name]
     #[arg(long, value_name = "FORMAT", value_parser = format_names())]
     format: Option<String>,
-    /// Precision of the file to write: single or double [default: the precision of the input]
+    /// Precision of the file to write: single or double [default: the precision of the input, or the only one of the format]
     #[arg(long, value_name = "NAME", value_parser = file_precision)]
     precision: Option<FilePrecision>,
     #[command(flatten)]
@@ -64,8 +65,8 @@ impl ConvertArguments {
         let components = match found.content {
             Content::Other(n) => {
                 let why = format!(
-                    "{input}: the file holds {n} numbers per site, but convert expects 36 (links), 12 (spinors), 3 \
-                     (colour vectors), 144 or 9 (propagators)"
+                    "{input}: the file holds {n} complex numbers per site, but convert expects 36 (links), 12 (spinors), \
+                     3 (colour vectors), 144 or 9 (propagators)"
                 );
                 return Err(Failure::refused(why));
             }
@@ -81,8 +82,7 @@ impl ConvertArguments {
                 let named = || formats::formats().filter(|format| format.flag == Some(name));
                 let Some(format) = named().find(|format| holds(format)).or_else(|| named().next()) else {
                     return Err(Failure::refused(format!(
-                        "--format {name}: unknown format; `ferrite convert --help` \
-                                                         lists the formats"
+                        "--format {name}: unknown format; `ferrite convert --help` lists the formats"
                     )));
                 };
                 built_in(&self.output, format).map_err(Failure::refused)?
@@ -164,7 +164,7 @@ pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
         layout: layout.record(),
     };
     context.output.record(&record, || {
-        let fields = if block { format!(", {count} fields") } else { String::new() };
+        let fields = if block { format!(", {}", super::text::count(count, "field")) } else { String::new() };
         format!("{}: {format}, {precision} precision, {}{fields}\n", args.output.display(), header.lattice)
     })
 }

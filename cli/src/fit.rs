@@ -52,11 +52,11 @@ pub struct FitArguments {
     /// Number of states in the fit of a correlator: 1, 2, or 1,2 to try both
     #[arg(long, value_name = "N", value_parser = states, default_value = "1", value_delimiter = ',', allow_hyphen_values = true)]
     states: Vec<usize>,
-    /// Form of the decay of correlators [default: cosh for mesons, exp for nucleons]
+    /// Form of the decay of correlators [default: exp for nucleons, sinh for the meson gxgygz-g5, cosh for other mesons]
     #[arg(long, value_name = "NAME", value_enum)]
     form: Option<Form>,
     /// Name of a hadron, pcac, or name of a correlator in correlators.json; repeat the flag for several names [default: the
-    /// hadrons of the summary]
+    /// hadrons in the summary of `ferrite spectrum`]
     #[arg(long, value_name = "NAME")]
     hadron: Vec<String>,
     /// Momentum of the hadrons in units of 2π/L, averaged over equivalent momenta; repeat the flag for several momenta
@@ -66,10 +66,10 @@ pub struct FitArguments {
     /// Coefficient c_A of the improved axial current, for pcac [default: 0]
     #[arg(long, value_name = "X", value_parser = finite, allow_hyphen_values = true)]
     ca: Option<f64>,
-    /// Type of covariance matrix [default: full if there are at least four bins for each time, otherwise shrunk]
+    /// Type of covariance matrix [default: full with at least four bins for each number that may be fitted, otherwise shrunk]
     #[arg(long, value_name = "NAME", value_enum)]
     covariance: Option<CovarianceName>,
-    /// Number of configurations in a bin [default: the key bin of the run, or 1]
+    /// Number of configurations in a bin [default: the key bin in the input of `ferrite spectrum`, or 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_hyphen_values = true)]
     bin: Option<u32>,
     /// Number of bootstrap samples; the errors are then from the bootstrap instead of the jackknife
@@ -97,7 +97,7 @@ enum Form {
 /// `--covariance`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CovarianceName {
-    /// Covariance of the configurations
+    /// Covariance of the bins
     Full,
     /// Covariance with correlations multiplied by a number below 1 that is estimated from the data
     Shrunk,
@@ -191,13 +191,14 @@ pub fn run(args: &FitArguments, context: &Context) -> Outcome {
             measurements(&shown, &MeasurementRecord::of(&read.lines).map_err(Failure::refused)?)
         }
         Some(first) if !CorrelatorRecord::is_one(first) => {
-            let schema = schema(first).unwrap_or_default();
-            let why = "expected the lines of ferrite spectrum, ferrite measure -o or ferrite trace -o";
-            Err(Failure::refused(format!("{}: the schema is '{schema}'; {why}", read.lines[0].place)))
+            let found =
+                schema(first).map_or("the line has no schema".into(), |schema| format!("the schema is '{schema}'"));
+            let why = "name a folder of ferrite spectrum, or a file of ferrite measure -o or ferrite trace -o";
+            Err(Failure::refused(format!("{}: {found}; {why}", read.lines[0].place)))
         }
         None if args.paths.iter().any(|path| !path.is_dir()) => {
-            let why = "has no configuration yet; try again when the first configuration is done";
-            Err(Failure::refused(format!("{} {why}", shown.name)))
+            let why = "there is no configuration yet; try again after the first one has been measured";
+            Err(Failure::refused(format!("{}: {why}", shown.name)))
         }
         _ => spectrum(&shown, &CorrelatorRecord::of(&read, &args.paths).map_err(Failure::refused)?),
     }
@@ -290,7 +291,8 @@ fn spectrum(shown: &Shown, record: &CorrelatorRecord) -> Outcome {
         let folded = choice.shape.unwrap_or(channel.shape) != CorrelatorShape::Exponential;
         if let Some([_, last]) = args.window.filter(|[_, last]| folded && *last > times / 2) {
             return Err(Failure::refused(format!(
-                "--window ends at {last}, but the {} is folded at T/2 = {}; choose an end no later than T/2",
+                "--window ends at {last}, but the correlator '{}' is folded at T/2 = {}; choose an end no later \
+                 than T/2",
                 channel.name,
                 times / 2
             )));

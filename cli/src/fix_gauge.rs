@@ -14,7 +14,7 @@ Examples:
   ferrite fix-gauge cfg.000100.ildg -o coulomb.000100.ildg
   ferrite fix-gauge cfg.000100.ildg -o landau.000100.ildg --gauge landau --tol 1e-14
 
-Over-relaxation continues until theta = sum tr D D+ / (3 V) of the divergence D falls to the tolerance. Wall sources of
+Over-relaxation continues until theta = sum tr D D^+ / (3 V) of the divergence D falls to --tol. Wall sources of
 `ferrite spectrum` need links in Coulomb gauge.";
 
 /// Arguments of `fix-gauge`.
@@ -28,10 +28,10 @@ pub struct FixGaugeArguments {
     /// Gauge condition
     #[arg(long, value_name = "NAME", value_enum, default_value = "coulomb")]
     gauge: GaugeName,
-    /// Requested tolerance of theta
+    /// Value of theta = sum tr D D^+ / (3 V) at which sweeps end, where D is the divergence of the links at a site
     #[arg(long, value_name = "EPS", value_parser = tolerance, default_value = "1e-12", allow_hyphen_values = true)]
     tol: f64,
-    /// Over-relaxation parameter, at least 1 (none) and below 2 [default: chosen by the lattice extents]
+    /// Over-relaxation parameter, at least 1 (none) and below 2 [default: chosen for the gauge and the lattice extents]
     #[arg(long, value_name = "W", value_parser = omega, allow_hyphen_values = true)]
     overrelax: Option<f64>,
     /// Maximum number of sweeps over the lattice
@@ -53,7 +53,7 @@ enum GaugeName {
 
 fn tolerance(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        // θ cannot be smaller than the squared rounding errors of sums over eight links.
+        // Rounding errors of sums over eight links enter θ squared, so smaller tolerances cannot be reached.
         Ok(x) if x.is_finite() && x >= 1e-28 => Ok(x),
         _ => Err(format!(
             "'{text}' is not a number of at least 1e-28, the smallest value that double precision can \
@@ -85,11 +85,11 @@ pub fn run(args: FixGaugeArguments, context: &Context) -> Outcome {
             format!("{name:<12}{after:.12}, before {before:.12}\n")
         };
         format!(
-            "{}: {} gauge on {}, {} sweeps with omega = {:.3}, {} on {}\ntheta       {:.3e}, before {:.3e}\n{}{}",
+            "{}: {} gauge on {}, {} with omega = {:.3}, {} on {}\ntheta       {:.3e}, before {:.3e}\n{}{}",
             record.links.output.display(),
             name(gauge),
             text::by(record.links.lattice),
-            record.sweeps,
+            text::count(record.sweeps, "sweep"),
             record.overrelax,
             text::seconds(record.seconds),
             record.links.place.device,

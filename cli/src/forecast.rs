@@ -72,7 +72,7 @@ impl Forecast {
         if request.multigrid.aggregates(on).is_err() {
             request.multigrid.blocks = Default::default();
         }
-        // BiCGstab is timed, because it is unknown whether multigrid would take over.
+        // With the automatic choice of a method, BiCGstab is timed, because it is unknown whether multigrid would take over.
         if request.method.is_choice() {
             request.method = Method::BICGSTAB;
         }
@@ -130,7 +130,7 @@ impl Forecast {
                     format!("time of the multigrid setup: about {}\n", text::seconds(setup))
                 });
                 format!(
-                    "{setup}time of an iteration for {}: {}; time of 1000 iterations for all: {}\n",
+                    "{setup}time of an iteration for {}: {}; time of 1000 iterations for all right-hand sides: {}\n",
                     text::count(together, "right-hand side"),
                     text::seconds(self.seconds),
                     text::seconds(1000.0 * self.seconds * batches as f64)
@@ -138,7 +138,8 @@ impl Forecast {
             }
             Unit::Trajectory { all } => {
                 let [one, all_of_them] = [self.seconds, self.seconds * f64::from(all)].map(text::seconds);
-                format!("time of a trajectory: about {one}; time of all {all} trajectories: {all_of_them}\n")
+                let trajectories = text::count(all as usize, "trajectory");
+                format!("time of a trajectory: about {one}; time of {trajectories}: {all_of_them}\n")
             }
         };
         let _ = write!(text, "  timed on {}", self.on);
@@ -151,7 +152,7 @@ impl Forecast {
         text += match self.unit {
             Unit::Iteration { .. } => "; the number of iterations depends on the links\n",
             Unit::Trajectory { .. } => {
-                "; timed with random links, which need more iterations, and without observables\n"
+                "; random links were timed, which need more iterations than those of a run; observables are not included\n"
             }
         };
         text

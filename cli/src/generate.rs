@@ -20,7 +20,8 @@ Examples:
   ferrite generate quenched --lattice 16,16,16,16 --beta 6.0 --start q.ildg --first-sweep 500 --sweeps 100 --seed 3 -o r.ildg
 
 The same seed gives the same links on every machine, with any number of threads. A quenched run that is continued from
-its last file with --first-sweep gives the results of an uninterrupted run.";
+its last file with --first-sweep gives the results of an uninterrupted run if the file stores the links to the bit, as
+.ildg does by default.";
 
 /// Kinds of generated links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

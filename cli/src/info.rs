@@ -12,7 +12,7 @@ pub fn run(context: &Context) -> Outcome {
     let choice = context.device_choice()?;
     let threads = choice.start_threads(&context.comm)?;
     if context.comm.size() > 1 {
-        // Opening the devices reports a GPU that is not used, and processes with few cores.
+        // Opening the devices also reports if a GPU is not used, or if processes have few cores.
         choice.open_silently(&context.comm)?;
     }
     let cpu = Cpu::new(threads);

@@ -16,7 +16,7 @@ Examples:
 pub struct InitArguments {
     /// Command that reads the input
     kind: InputCommand,
-    /// Type of the quarks of the ensemble, for rhmc
+    /// Type of the quarks of the ensemble, for rhmc [default: asqtad]
     #[arg(long, value_name = "NAME", value_enum)]
     quarks: Option<InputQuarks>,
 }
@@ -50,7 +50,7 @@ impl InputQuarks {
 /// Returns the input of an ensemble with these quarks.
 fn ensemble(quarks: InputQuarks) -> String {
     let (head, tail) = (include_str!("rhmc/example/head.toml"), include_str!("rhmc/example/tail.toml"));
-    // Ensembles of Wilson-like quarks have no condensates.
+    // Condensates are measured for staggered quarks only, and `batch` counts their noise vectors.
     let is_used =
         |line: &&str| quarks.are_staggered() || !["condensate =", "# batch ="].iter().any(|key| line.starts_with(key));
     let tail: Vec<&str> = tail.lines().filter(is_used).collect();

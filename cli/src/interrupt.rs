@@ -35,7 +35,8 @@ fn heard(signal: i32) {
     if is_first && LISTENING.load(Ordering::Relaxed) {
         return;
     }
-    // When a process exits with an error, `mpirun` sends SIGTERM to the others, which may still be printing their own errors.
+    // When a process exits with an error, `mpirun` sends SIGTERM to the others, which may still be printing their own errors. The first
+    // signal that arrives while this process ends is therefore ignored.
     if ENDING.swap(false, Ordering::Relaxed) {
         SILENT.store(u32::MAX, Ordering::Relaxed);
         return;

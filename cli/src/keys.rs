@@ -119,7 +119,7 @@ pub fn input() -> String {
             }
             let (name, example) = (key.name, key.example);
             text += &match (key.instead_of, SET.contains(&name)) {
-                // A key that excludes a key with a value is a comment.
+                // A key that cannot be combined with `other`, which has a value in this input, is written as a comment.
                 (Some(other), _) => format!("#  instead of {other}: {name} = {example}\n"),
                 (None, true) => format!("{name} = {example}\n"),
                 (None, false) => format!("# {name} = {example}\n"),

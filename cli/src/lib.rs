@@ -61,7 +61,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    done
   1    failed after the start: a solve did not converge, a file did not verify, a result could not be written
-  2    refused before any computation: the command line, an input file, or the machine does not allow it
+  2    refused before any computation: the command line, an input file, or the machine does not allow the run
   130  interrupted with Ctrl-C, or by the end of --max-hours; 143 after SIGTERM, 129 after SIGHUP
 
 `ferrite COMMAND --help`, or `ferrite help COMMAND`, shows examples of each command.";
@@ -120,19 +120,20 @@ impl CommandLine for Cli {
 /// Flags of every command.
 #[derive(Args)]
 pub struct GlobalFlags {
-    /// Device to compute on: auto, cuda or cpu; auto uses a GPU if one works
+    /// Device to compute on: auto (a GPU if one works, otherwise the CPU), cuda or cpu [default: auto]
     #[arg(long, global = true, value_name = "NAME", help_heading = "Global options")]
     pub backend: Option<String>,
     /// Number of the GPU, from 0 [default: the rank of the process on its machine]
     #[arg(long, global = true, value_name = "N", help_heading = "Global options", allow_hyphen_values = true)]
     pub device: Option<String>,
-    /// Number of CPU threads [default: all]
+    /// Number of CPU threads of each process [default: one for each core, divided among the processes that share the cores]
     #[arg(long, global = true, value_name = "N", help_heading = "Global options", allow_hyphen_values = true)]
     pub threads: Option<String>,
-    /// Maximum device memory to use, such as 20GiB [default: all free memory]
+    /// Maximum device memory of each process, such as 20GiB [default: all free memory, divided among the processes that share the
+    /// device]
     #[arg(long, global = true, value_name = "SIZE", help_heading = "Global options", allow_hyphen_values = true)]
     pub memory: Option<String>,
-    /// Block sizes of GPU kernels: on (as measured by `ferrite tune`) or off (the built-in ones) [default: on]
+    /// Block sizes of GPU kernels: on (those that `ferrite tune` measured) or off (the built-in ones) [default: on]
     #[arg(long, global = true, value_name = "on|off", help_heading = "Global options")]
     pub tuning: Option<String>,
     /// Number of processes in each direction; the product is the number that mpirun starts [default: the grid with the smallest
@@ -149,7 +150,7 @@ pub struct GlobalFlags {
     /// Allow several processes to compute on one GPU
     #[arg(long, global = true, help_heading = "Several processes")]
     pub share_gpus: bool,
-    /// Print exactly one JSON object on standard output (docs/output.md lists its keys), and no text
+    /// Print the result as exactly one JSON object on standard output (docs/output.md lists its keys), and not as text
     #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,
     /// Print results as text on standard output [default: on a terminal; elsewhere JSON, with text on standard error]
@@ -159,7 +160,7 @@ pub struct GlobalFlags {
     #[arg(long, global = true, value_name = "bar|json|off", default_value = "bar", hide_possible_values = true)]
     #[arg(help_heading = "Global options")]
     pub progress: ProgressFlag,
-    /// Print more on standard error; repeat the flag for even more
+    /// Print details on standard error; repeat the flag for more details
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
     pub verbose: u8,
     /// Print only results and errors, without notes, warnings or progress
@@ -198,7 +199,7 @@ enum Command {
     Solve(Box<solve::SolveArguments>),
     /// Apply a Dirac operator to a field
     Apply(Box<apply::ApplyArguments>),
-    /// Measure the speed and accuracy of kernels, exchanges, solvers and ensembles
+    /// Measure the speed of kernels, exchanges and solvers
     Bench(bench::BenchArguments),
     /// Measure the best block size of each kernel on this GPU, for all later runs
     Tune(tune::TuneArguments),
@@ -213,11 +214,11 @@ enum Command {
     Spectrum(spectrum::SpectrumArguments),
     /// Fit correlators, and compute t0, w0 and the static potential from measurements on many configurations
     Fit(fit::FitArguments),
-    /// Write an HTML page about a run of `rhmc` so far, or about spectra, convergence, scaling and timelines
+    /// Write an HTML page about a run of `rhmc`, finished or not, or about spectra, fits, convergence, scaling and timelines
     Report(report::ReportArguments),
     /// Print an input file with comments
     Init(init::InitArguments),
-    /// Check an input file of `solve`, `rhmc` or `spectrum` without running it: list all mistakes, and the memory that it needs
+    /// Check an input file of `solve`, `rhmc` or `spectrum`: list all mistakes, or the memory that a run would need
     Check(check::CheckArguments),
     /// Print completions of commands and flags for a shell
     Completions(shell::CompletionArguments),
@@ -322,7 +323,8 @@ impl Context {
 /// Fails if an argument is not UTF-8. Records are JSON and could not contain it, so the check comes before any work.
 fn utf8(arguments: &[OsString], program: &mut clap::Command) -> Result<(), clap::Error> {
     let Some(odd) = arguments.iter().find(|argument| argument.to_str().is_none()) else { return Ok(()) };
-    let why = format!("'{}' is not UTF-8, which reports require; rename the file or its folder", odd.display());
+    let why =
+        format!("'{}' is not UTF-8, but JSON output requires UTF-8; rename the file or its folder", odd.display());
     Err(program.error(clap::error::ErrorKind::InvalidUtf8, why))
 }
 

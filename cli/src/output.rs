@@ -59,7 +59,7 @@ impl Output {
         if self.reader != Reader::Program {
             self.part(&text())?;
         }
-        // Standard output is a file that the command writes, and the text is already on standard error.
+        // If the command writes a file to standard output, the record must not follow it there. The text is already on standard error.
         if terminal::stdout_is_taken() && self.reader == Reader::Both {
             return Ok(());
         }

@@ -94,10 +94,11 @@ pub fn table(record: &GenerateRecord, run: &QuenchedSweeps) -> String {
     }
     let QuenchedSweeps { beta, first_sweep, last_sweep, sweeps, overrelax, .. } = run;
     out += &format!(
-        "quenched on {}, β = {}, sweeps {} to {last_sweep} with {overrelax} over-relaxations each, {:.1} s\n",
+        "quenched links on {}, β = {}, sweeps {} to {last_sweep} with {} each, {:.1} s\n",
         text::by(record.lattice),
         text::number(*beta),
         u64::from(*first_sweep) + 1,
+        text::count(*overrelax as usize, "over-relaxation"),
         record.seconds.unwrap_or_default()
     );
     let plaquette = &record.plaquette;
@@ -107,7 +108,8 @@ pub fn table(record: &GenerateRecord, run: &QuenchedSweeps) -> String {
     if let (2.., Some(mean), Some(error), Some(time)) =
         (*sweeps, plaquette.average, plaquette.error, plaquette.autocorrelation)
     {
-        out += &format!("  mean of {sweeps:<10} {mean:.6} ± {error:.6}, autocorrelation time {time:.1} sweeps\n");
+        let name = format!("mean of {sweeps} sweeps");
+        out += &format!("  {name:<18} {mean:.6} ± {error:.6}, autocorrelation time {time:.1} sweeps\n");
     }
     out
 }

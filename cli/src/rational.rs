@@ -37,7 +37,7 @@ pub struct RationalArguments {
     /// Maximum relative error; the lowest order that reaches this error is used
     #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
     tol: Option<f64>,
-    /// Number of poles
+    /// Number of poles, instead of --tol
     #[arg(long, value_name = "N", conflicts_with = "tol", allow_hyphen_values = true)]
     order: Option<usize>,
     /// Print the rational functions under this name in the format of MILC's code, instead of a table
@@ -125,7 +125,7 @@ fn text(found: &Approximation) -> String {
     for (name, function, form) in [("R", found.direct(), check.direct), ("1/R", found.inverse(), check.inverse)] {
         let _ = writeln!(
             text,
-            "{name}: maximum relative error {:.3e}, in double precision {:.3e}",
+            "{name}: maximum relative error {:.3e}, or {:.3e} if evaluated in double precision",
             form.error, form.error_in_double
         );
         let _ = writeln!(text, "{:>24} {:>24}", "residue", "shift");

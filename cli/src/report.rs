@@ -62,7 +62,7 @@ pub fn run(args: &ReportArguments, context: &Context) -> Outcome {
     let path = args.output.clone().unwrap_or_else(default);
     // The output file is checked after the input has been read, and before the page is made.
     let writable = || {
-        // No other file in the folder of a run ends in .html, so the report cannot replace one.
+        // Other files in the folder of a run do not end in .html, so a report with this ending cannot replace one of them.
         if path.extension().is_none_or(|e| e != "html") {
             return Err(Failure::refused(format!(
                 "{}: a report is HTML; choose a name that ends in .html",

@@ -73,7 +73,7 @@ fn values(command: &str, flag: &str) -> Vec<String> {
     let keys = |key: &str, values: Vec<String>| -> Vec<String> {
         values.into_iter().map(|value| format!("{key}={value}")).collect()
     };
-    // Fields of these commands belong to one operator, so all its keys apply.
+    // In these commands, flags for an operator, a solver or a precision accept every name.
     let is_of_operator = matches!(command, "solve" | "apply" | "trace" | "eigenvalues");
     match flag {
         "backend" => words(&["auto", "cuda", "cpu"]),
@@ -120,7 +120,8 @@ fn values(command: &str, flag: &str) -> Vec<String> {
 pub fn man(args: &ManArguments, context: &Context) -> Outcome {
     context.comm.only_one("ferrite man")?;
     let folder = &args.folder;
-    let failed = |why: std::io::Error| Failure::failed(format!("{} cannot be written: {why}", folder.display()));
+    let failed =
+        |why: std::io::Error| Failure::failed(format!("the folder {} cannot be created: {why}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
     let mut command = Cli::command();
     command.build();

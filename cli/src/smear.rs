@@ -37,7 +37,7 @@ pub struct SmearArguments {
     /// Smearing method
     #[arg(long, value_name = "NAME", value_enum, default_value = "stout")]
     kind: SmearingKindName,
-    /// Weight of a staple, for stout smearing
+    /// Weight rho of a staple for stout smearing, 0 to 0.25
     #[arg(long, value_name = "RHO", value_parser = stout::rho, allow_hyphen_values = true)]
     rho: Option<f64>,
     /// Weights of the staples: one for ape; three for hyp, the outermost sum first [default for hyp: 0.75,0.6,0.3]
@@ -80,10 +80,9 @@ fn smearing(args: &SmearArguments) -> Outcome<LinkSmearing> {
     match (args.kind, args.rho, args.alpha.as_slice()) {
         (SmearingKindName::Stout, Some(rho), []) => Ok(LinkSmearing::Stout(StoutSmearing { rho, levels, spatial })),
         (SmearingKindName::Stout, None, []) => refused("no weight: stout smearing needs --rho RHO"),
-        (SmearingKindName::Stout, _, _) => refused(
-            "--alpha applies to --kind ape and --kind hyp only: give --rho for stout \
-                                            smearing",
-        ),
+        (SmearingKindName::Stout, _, _) => {
+            refused("--alpha applies to --kind ape and --kind hyp only: give --rho for stout smearing")
+        }
         (_, Some(_), _) => refused("--rho applies to --kind stout only: give --alpha for ape and hyp"),
         (SmearingKindName::Ape, None, &[alpha]) => projected(SumsOfStaples::Ape(alpha)),
         (SmearingKindName::Ape, None, []) => refused("no weight: --kind ape needs --alpha A, such as 0.6"),

@@ -38,8 +38,8 @@ pub struct TraceArguments {
     /// Noise type [default: z4]
     #[arg(long, value_name = "NAME", value_enum)]
     kind: Option<NoiseKindName>,
-    /// Dilution of the noise: time, time:N (times that differ by a multiple of N together), spin, colour, parity; several are
-    /// separated by commas
+    /// Dilution of the noise: time, time:N (times that differ by a multiple of N together), spin, colour or parity; several are
+    /// separated by commas [default: no dilution]
     #[arg(long, value_name = "NAMES", value_parser = part, value_delimiter = ',')]
     dilute: Vec<DilutionPart>,
     /// Append a line of JSON to this file for each measured configuration; configurations that already have a line are skipped

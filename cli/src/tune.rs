@@ -65,7 +65,7 @@ pub fn run(args: TuneArguments, context: &Context) -> Outcome {
     let Some(tuner) = device.tuner() else { return nothing(&device, lattice, context) };
     let most = args.nrhs.iter().copied().max().unwrap_or(1);
     device.require(&memory(lattice, most, &operators), &format!("tuning on {lattice}"))?;
-    info!("tuning on {lattice}, which takes about a minute");
+    info!("tuning block sizes for the lattice {lattice}; this takes about a minute");
     for &nrhs in &args.nrhs {
         for operations in groups(&operators) {
             let options =

@@ -36,9 +36,10 @@ pub fn explained(mut error: clap::Error, arguments: &[OsString], program: &Comma
     let advice = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let name = text(ContextKind::InvalidSubcommand).unwrap_or_default();
-            // Clap suggests nothing for an unknown command after `help`.
+            // Clap suggests nothing for an unknown command after `help`, so `closest` looks for a similar one.
             let close = || (words.first() == Some(&"help")).then(|| closest(&name, program)).flatten();
-            // Names of other programs' commands, and files, belong to commands of `ferrite`.
+            // Advice on names of other programs' commands, and on files without a command, proposes commands of `ferrite`, so other
+            // programs do not give it.
             let known = (program.get_name() == "ferrite").then(|| of_command(&name, &words)).flatten();
             known.or_else(close)
         }
@@ -58,7 +59,7 @@ pub fn explained(mut error: clap::Error, arguments: &[OsString], program: &Comma
             error.remove(kind);
         }
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![advice.into()]));
-        // The usage line is removed, because it contains the flag that clap suggested by spelling.
+        // The usage line is rendered again, because the line of clap contains the flag that clap suggested by spelling.
         if error.remove(ContextKind::Usage).is_some() {
             let usage = command.clone().bin_name(called).render_usage();
             error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
@@ -70,7 +71,9 @@ pub fn explained(mut error: clap::Error, arguments: &[OsString], program: &Comma
 /// Returns advice on an unknown command, which may be the name of another program or a file without a command.
 fn of_command(name: &str, words: &[&str]) -> Option<String> {
     if words.first() == Some(&"bench") && ["accuracy", "model", "rhmc"].contains(&name) {
-        return Some(format!("run 'ferrite-studies {name}', which the folder examples/studies builds"));
+        return Some(format!(
+            "run 'ferrite-studies {name}'; `cargo build --release --package ferrite-studies` builds this program"
+        ));
     }
     if let Some(sentence) = synonyms::of_command(name) {
         let files = words.iter().skip(1).filter(|word| Path::new(word).is_file());
@@ -107,7 +110,7 @@ fn of_value(argument: &str, value: &str, called: &str) -> Option<String> {
     let flag = argument.split(' ').next().unwrap_or(argument);
     if called == "ferrite init" && operator_named(value).is_some() {
         return Some(format!(
-            "{value} is an operator; name the command that reads the input, such as 'ferrite init rhmc'"
+            "{value} is an operator; name the command that will read the input, such as rhmc: ferrite init rhmc"
         ));
     }
     if flag.starts_with("--") && value.starts_with("--") {
@@ -189,7 +192,7 @@ fn of_argument(
 /// Returns advice on a superfluous name, which is probably that of an output file or of the initial links.
 fn of_name(name: &str, words: &[&str], flags: &[&str], called: &str) -> Option<String> {
     if called == "ferrite rhmc" && is_field(Path::new(name)) {
-        return Some(format!("the initial links are a key of the input: --set start={name}"));
+        return Some(format!("the key start of the input names the initial links: --set start={name}"));
     }
     let is_free = |flag: &str, short: &str| {
         let given = |word: &&str| *word == short || word.starts_with(&format!("--{flag}"));

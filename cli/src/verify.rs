@@ -134,12 +134,9 @@ fn read(
     header.notes.iter().for_each(|note| line("note", note.clone()));
     let extra = header.data_length.saturating_sub((header.lattice.volume() * header.site_bytes()) as u64);
     let length = if extra == 0 {
-        "length of the data agrees".into()
+        "agrees with the length of the data".into()
     } else {
-        format!(
-            "{extra} additional bytes, \
-                                                                                      accepted"
-        )
+        format!("{}, accepted", super::text::count(extra as usize, "additional byte"))
     };
     line("lattice", format!("{} ({length})", header.lattice));
     if *block {
@@ -147,7 +144,8 @@ fn read(
         line("fields", format!("{}{order}", header.fields));
     } else if header.fields > 1 {
         let (number, last) = (options.record, header.fields - 1);
-        line("fields", format!("{}; field {number} was read, counted from 0 to {last} (--record N)", header.fields));
+        let read = format!("field {number} was read, and --record N selects another");
+        line("fields", format!("{}, numbered 0 to {last}; {read}", header.fields));
     }
     let mut differs = Vec::new();
     if extra > 0 {

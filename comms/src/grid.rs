@@ -329,9 +329,11 @@ pub enum Misfit {
 impl fmt::Display for Misfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Empty { axis } => write!(f, "the process grid has no processes along {}", AXES[axis]),
+            Self::Empty { axis } => {
+                write!(f, "the process grid has no processes along {}: give at least 1", AXES[axis])
+            }
             Self::Size { grid, size } => {
-                write!(f, "the process grid {grid} has {} processes, but the run has {size}", grid.size())
+                write!(f, "the process grid {grid} has {}, but the run has {size}", processes(grid.size()))
             }
             Self::NotDivisible { axis, extent, parts } => {
                 write!(f, "the lattice extent {extent} along {} cannot be divided into {parts} equal parts", AXES[axis])
@@ -359,13 +361,23 @@ impl fmt::Display for Misfit {
                     Times(global)
                 )
             }
-            Self::NoGrid { size, global, hops } => write!(
-                f,
-                "the lattice {} cannot be divided among {size} processes with even local extents of at least {hops}",
-                Times(global)
-            ),
+            Self::NoGrid { size, global, hops } => {
+                write!(
+                    f,
+                    "the lattice {} cannot be divided among {} with even local extents",
+                    Times(global),
+                    processes(size)
+                )?;
+                // Even extents are at least 2.
+                if hops > 2 { write!(f, " of at least {hops}") } else { Ok(()) }
+            }
         }
     }
+}
+
+/// Returns a number of processes with its noun.
+fn processes(count: usize) -> String {
+    if count == 1 { "1 process".to_string() } else { format!("{count} processes") }
 }
 
 /// Faults of a rejected process grid, with grids that fit; `Display` prints them as sentences.
@@ -384,11 +396,15 @@ impl fmt::Display for GridError {
             write!(f, "{}{misfit}", if i == 0 { "" } else { "; " })?;
         }
         if self.fitting.is_empty() {
-            return f.write_str(". No process grid fits.");
+            // `ProcessGrid::new` has no lattice for which it could find grids.
+            let no_lattice = self.misfits.iter().all(|misfit| matches!(misfit, Misfit::Empty { .. }));
+            return if no_lattice { Ok(()) } else { f.write_str(". No process grid fits: choose another lattice.") };
         }
+        // The grids have the form of the flag `--grid`.
         f.write_str(". Grids that fit: ")?;
         for (i, grid) in self.fitting.iter().enumerate() {
-            write!(f, "{}{grid} ({} processes)", if i == 0 { "" } else { ", " }, grid.size())?;
+            let [x, y, z, t] = grid.dims;
+            write!(f, "{}{x},{y},{z},{t} ({})", if i == 0 { "" } else { "; " }, processes(grid.size()))?;
         }
         f.write_str(".")
     }

@@ -141,7 +141,7 @@ fn inverse(b: &Block<f64>) -> Block<f64> {
             l[i][j] = sum.scale(scale);
         }
     }
-    // m = L⁻¹, a lower triangle with ones on its diagonal, column by column.
+    // `m` is L⁻¹, a lower triangle with ones on its diagonal. It is computed column by column.
     let mut m = [[Complex::<f64>::ZERO; 6]; 6];
     #[allow(clippy::needless_range_loop, reason = "j is a column of m and a row of m")]
     for j in 0..6 {
@@ -393,7 +393,7 @@ impl TwistedCloverInverse {
     #[inline(always)]
     unsafe fn blocks(&self, i: u32, chirality: usize) -> (Block<f64>, Block<f64>) {
         let (a, _) = unsafe { self.input.load::<Double>(i, chirality) };
-        // The stored half of A² + μ², from which `inverse` returns half of the inverse.
+        // `square` is half of A² + μ². From it, `inverse` returns half of (A² + μ²)⁻¹.
         let mut square = scaled(&product(&a, &a), 1.0 / HALF);
         let mut k = 0;
         while k < 6 {

@@ -482,8 +482,8 @@ unsafe impl<P: MatrixFormat> crate::device::LoopedWarpKernel<P> for CoarseApply 
                     column += 1;
                 }
             }
-            // Each lane holds sums of four numbers for eight right-hand sides. Each part sums and stores one of the
-            // four numbers.
+            // Each lane holds four sums of every block of eight right-hand sides. Each part adds up one of the four over all parts and
+            // stores it.
             let [low, high] = sums;
             let of_part = [0, 1, 2, 3].map(|k: usize| [low.re[k], low.im[k], high.re[k], high.im[k]]);
             let [a, b, c, d] = warp.sum_of_parts(of_part);

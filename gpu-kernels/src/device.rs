@@ -166,7 +166,7 @@ mod gpu {
     pub unsafe fn reduce<F, K: Reduction<F>>(kernel: &K, n: u32, sums: Sums) {
         unsafe {
             let thread = _thread_idx_x() as u32;
-            // Blocks of other right-hand sides come first, as in `site_and_group`.
+            // Consecutive blocks belong to different right-hand sides, as in `site_and_group`.
             let (block, blocks, rhs) = (_block_idx_y() as u32, _grid_dim_y() as u32, _block_idx_x() as u32);
             let mut values = K::Values::ZERO;
             let mut i = block * K::THREADS + thread;
@@ -241,8 +241,8 @@ mod gpu {
                 rhs += threads;
             }
             _syncthreads();
-            // A warp publishes the sums of each right-hand side for which this block is the last one, which is usually
-            // every one.
+            // A warp publishes the sums of each right-hand side that this block is the last one to finish. Usually a block is the last one
+            // for all right-hand sides or for none.
             let (lane, warp) = (thread & 31, thread >> 5);
             let mut rhs = warp;
             while rhs < nrhs {
@@ -263,7 +263,7 @@ mod gpu {
     #[inline(always)]
     unsafe fn counted(sums: Sums, rhs: u32) -> u32 {
         let ticket: u32;
-        // Releases the partial sums before the count, and acquires those of other blocks after it.
+        // The first fence releases the partial sums before the count, and the second acquires those of other blocks after it.
         unsafe {
             asm!("fence.acq_rel.gpu;", options(nostack));
             asm!("atom.global.add.u32 {0}, [{1}], 1;", out(reg32) ticket, in(reg64) sums.done.add(rhs as usize),
@@ -310,7 +310,7 @@ mod gpu {
                     values = values.add(of_block(b));
                     b += threads;
                 } else {
-                    // Four blocks are added at a time, so that four loads overlap.
+                    // The sums of four blocks are added at a time, so that four loads overlap.
                     let (first, second) = (of_block(b), of_block(b + threads));
                     let (third, fourth) = (of_block(b + 2 * threads), of_block(b + 3 * threads));
                     values = values.add(first.add(second).add(third.add(fourth)));

@@ -174,7 +174,7 @@ format_lists! {
         ["single"] "" "_single_double" lanes: Between<f32, f64>;
         ["single"] "" "_single_single" lanes: Between<f32, f32>;
     }
-    // Formats of a force that needs too many registers in double precision: double precision here, the others in
+    // Formats of a force that needs too many registers in double precision. The other precisions are in
     // `single_forces`.
     double_force {
         [] "" "_double_double" lanes: Between<f64, f64>;
@@ -190,7 +190,7 @@ format_lists! {
         ["single"] "" "_double_single": Between<Colours<Double>, f32>;
         ["single"] "" "_single_single" lanes: Between<Colours<Single>, f32>;
     }
-    // Formats of changes of the momenta: precision of the source, then precision of the momenta.
+    // Formats of changes of the momenta: precision of the links and of the gradient, then precision of the momenta.
     force_pairs {
         [] "" "_double_double" lanes: Between<f64, f64>;
         ["single"] "" "_single_double" lanes: Between<f32, f64>;

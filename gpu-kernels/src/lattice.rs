@@ -357,8 +357,8 @@ impl Geometry {
             return i;
         }
         let (row, half_x) = self.half_x.divide(i);
-        // Blocks of 2×2×2 rows in y, z and t are consecutive. The blocks of a column follow, first in y, then in z,
-        // then in t.
+        // The eight rows of a block of 2×2×2 rows in y, z and t are consecutive. The blocks of a column follow each other first in y, then
+        // in z, then in t.
         let (dy, dz, dt) = (row & 1, (row >> 1) & 1, (row >> 2) & 1);
         let (rest, y) = self.columns.y.divide(row >> 3);
         let (rest, z) = self.columns.z.divide(rest);
@@ -405,7 +405,7 @@ impl Geometry {
     /// The neighbour has the other parity. `mu` and `forward` are constants after inlining.
     #[inline(always)]
     pub fn neighbour(&self, s: &Site, mu: usize, forward: bool) -> u32 {
-        // The copy is made on a CPU only. On a GPU it would be in memory.
+        // The site is copied on a CPU only. On a GPU, the copy would be in local memory.
         #[cfg(not(target_arch = "nvptx64"))]
         let s = &self.at_first_place(s);
         let along = self.along(s, mu);
@@ -425,7 +425,7 @@ impl Geometry {
     /// Returns the checkerboard index of the site three steps forward (if `forward`) or backward in direction `mu`.
     #[inline(always)]
     pub fn third_neighbour(&self, s: &Site, mu: usize, forward: bool) -> u32 {
-        // The copy is made on a CPU only. On a GPU it would be in memory.
+        // The site is copied on a CPU only. On a GPU, the copy would be in local memory.
         #[cfg(not(target_arch = "nvptx64"))]
         let s = &self.at_first_place(s);
         let along = self.along(s, mu);
@@ -454,7 +454,7 @@ impl Geometry {
             here - rest
         };
         let moved = s.index.wrapping_add(to.wrapping_sub(here).wrapping_mul(stride));
-        // The sub-lattice changes if the steps go around an odd number of times.
+        // The sub-lattice changes if the steps go around the lattice an odd number of times.
         let around = if forward { here + steps - to } else { to + steps - here };
         if turn == 0 || (around == 0 || around == 2 * extent) { moved } else { along.of_next(moved) }
     }

@@ -295,7 +295,7 @@ pub fn largest_in_su3(v: &Su3<f64>) -> Su3<f64> {
     let ([a, b, c], e) = Hermitian::part_of(u.adjoint() * *v).eigen();
     let det = u.determinant();
     let whole = det.conj().scale(1.0 / det.norm_sqr().sqrt_or_zero());
-    // If `whole` is replaced by its complex conjugate, so are the phases.
+    // Complex conjugation of `whole` conjugates the phases, so the phases are computed for angles from 0 to π only.
     let is_below = whole.im < 0.0;
     let whole = if is_below { whole.conj() } else { whole };
     let (is_first, is_second) = (a <= b && a <= c, b <= c);

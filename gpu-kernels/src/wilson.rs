@@ -242,9 +242,8 @@ where
     ) -> T::Output {
         let plain = W::FIXED || self.dagger == 0;
         unsafe {
-            // On a GPU, D and D† each have their own copy of all code up to the writes. Shared code at the end would
-            // need more registers, and cost 7 % of the speed in half precision with several right-hand sides
-            // (docs/measurements/redesign.md).
+            // On a GPU, D and D† each have their own copy of all code up to the writes. In measurements, shared code at the end needed more
+            // registers, which cost 7 % of the speed in half precision with several right-hand sides (docs/measurements/redesign.md).
             #[cfg(target_arch = "nvptx64")]
             return if plain {
                 let hops = self.hopping.apply::<P, R, _, _, N>(Sign::Plus, S::ghosts(self), i, first);

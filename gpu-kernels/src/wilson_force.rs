@@ -91,7 +91,8 @@ impl SpinorHopGradient {
         let mut j = 0;
         while j < self.count {
             unsafe {
-                // Half spinors hold half of the components of the projected spinor, and P² = 2 P.
+                // Half spinors hold two of the four spins of P X and P Y. The sum over these two spins is half of that over all four, which
+                // is twice the required sum because P² = 2 P; the factors cancel.
                 let here = of(&self.y, self.parity).projected::<P, _>(n.index, j, minus).value.0;
                 let next = of(&self.x, there).projected::<P, _>(ahead, j, minus).value.0;
                 sum = (sum + Su3::outer(here[0], next[0]) + Su3::outer(here[1], next[1])).settled();
@@ -366,7 +367,7 @@ fn spin_trace<T: Real>(k: u32, z: &Block<T>) -> Su3<T> {
     while a < 3 {
         let mut b = 0;
         while b < 3 {
-            // `below` and `above` are elements (a, b) of the corner below the diagonal and of its adjoint.
+            // `below` and `above` are elements (a, b) of the lower left 3×3 matrix of Z and of its adjoint.
             let (below, above) = (z.lower[lower_index(3 + a, b)], z.lower[lower_index(3 + b, a)].conj());
             out.0[a][b] = match k {
                 0 => below + above,
@@ -499,7 +500,7 @@ impl CloverGradient {
     ) -> Su3<T> {
         let (g, here, there) = (&self.lattice.geometry, self.parity, 1 - self.parity);
         let (side, corner) = (step(g, n, nu, FORWARD), step(g, ahead, nu, FORWARD));
-        // a and c are the sites at which the links A and C start, the ones with the lower ν.
+        // a and c are the sites at which the links A and C start. They have the lower coordinate in direction ν.
         let (a, c) = if FORWARD { ((there, ahead.index), (here, n.index)) } else { ((here, corner), (there, side)) };
         // The matrix W of a plane has the orientation from the lower direction to the higher one.
         let sign = if FORWARD == (mu < nu) { T::ONE } else { -T::ONE };

@@ -17,7 +17,7 @@ pub fn is_field(path: &Path) -> bool {
         Ok(_) => match inspect(path, &ReadOptions::default()) {
             Err(FileError { problem: Problem::UnknownFormat { .. }, .. }) => by_name && !is_text(path),
             Err(FileError { problem: Problem::Empty | Problem::Io { .. }, .. }) => by_name,
-            // A file that can be inspected is a field. With any other error, it is a field with a fault.
+            // A file that can be inspected is a field. A file with an error other than those above is a field with a fault.
             Ok(_) | Err(_) => true,
         },
     }
@@ -87,7 +87,7 @@ pub fn advice_on_pattern(path: &Path) -> Option<String> {
     Some(match matches(&name) {
         Ok(found) => {
             format!(
-                "the pattern matches {}, but only one file is read here; name a single file",
+                "the name is a pattern that matches {}, but a single file is expected; name one in full",
                 text::count(found.len(), "file")
             )
         }

@@ -84,12 +84,12 @@ pub(crate) fn text_of(path: &Path) -> Result<String, Mistakes> {
     if bytes.len() as u64 > MOST_BYTES {
         let most = text::bytes(MOST_BYTES as usize);
         return Err(refused(format!(
-            "is longer than {most}, the limit for an input; check that it is not a data file"
+            "the file is longer than {most}, the limit for an input; check that it is not a data file"
         )));
     }
     String::from_utf8(bytes).map_err(|e| {
         let byte = e.utf8_error().valid_up_to();
-        refused(format!("is not a text file: byte {byte} is not UTF-8; input files are TOML"))
+        refused(format!("the file is not text, because byte {byte} is not UTF-8; an input is a text file in TOML"))
     })
 }
 

@@ -692,7 +692,7 @@ static VALUES: &[ValueSynonym] = &[
 static COMMANDS: &[(&[&str], &str)] = &[
     (
         &["flow", "gradient-flow", "gradientflow", "wilson-flow", "wilsonflow", "wflow"],
-        "the gradient flow is a measurement, up to a flow time: ferrite measure FILE --flow 2",
+        "`ferrite measure` computes the gradient flow, here up to the flow time 2: ferrite measure FILE --flow 2",
     ),
     (
         &["topcharge", "topological-charge", "charge", "topology"],
@@ -709,11 +709,11 @@ static COMMANDS: &[(&[&str], &str)] = &[
     ),
     (
         &["propagator", "propagators", "prop", "make-propagator", "inverter"],
-        "a propagator is a solve for all components of a point: ferrite solve FILE --mass M --source point:0,0,0,0 --sources 12 -o prop.npy",
+        "a propagator consists of the solutions for all components of a point: ferrite solve FILE --mass M --source point:0,0,0,0 --sources 12 -o prop.npy",
     ),
     (
         &["correlator", "correlators", "meson", "mesons", "hadspec", "hadrons", "pion", "twopt", "2pt", "baryons"],
-        "`ferrite spectrum` computes hadrons; `ferrite init spectrum` prints its input",
+        "`ferrite spectrum` computes correlators of hadrons; `ferrite init spectrum` prints its input",
     ),
     (
         &["dslash", "dirac", "operator"],

@@ -153,7 +153,7 @@ impl<R: Rule> Value for Three<R> {
     const KIND: Kind = Kind::Numbers;
     fn of(raw: &Raw) -> Result<[f64; 3], String> {
         let all = Numbers::<R>::of(raw)?;
-        all.try_into().map_err(|_| "expected three numbers, for x, y and z, in units of 2π/L".into())
+        all.try_into().map_err(|_| "is not a list of three numbers, for x, y and z, in units of 2π/L".into())
     }
 }
 

@@ -243,7 +243,7 @@ class Operator(Pickled):
         Parameters
         ----------
         vectors : int
-            Number of near-null vectors on each level, a multiple of 8.
+            Number of near-null vectors on each level except the coarsest, a multiple of 8.
         levels : int
             Maximum number of levels, including the finest.
         blocks : list of four int

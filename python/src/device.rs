@@ -45,7 +45,7 @@ impl DeviceThread {
                 "an internal error interrupted the last work of this object, which is now incomplete: create it again",
             ));
         };
-        let other = || Failure::failed("the object on the device has another type than expected: create it again");
+        let other = || Failure::failed("the object on the device does not have the expected type: create it again");
         let object = kept.downcast_mut().ok_or_else(other)?;
         let done = work(&self.device, object);
         self.kept.insert(number, Some(kept));

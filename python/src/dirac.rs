@@ -189,7 +189,8 @@ impl Dirac {
         settings: Typed<SolverSettings>,
     ) -> Returned<(DevicePropagator, Typed<ObservedSolve>)> {
         if from.part() != self.part || !std::ptr::eq(from.device().get(), self.device.get()) {
-            let why = "operator and propagator are on different lattices or devices: give both on the same";
+            let why =
+                "operator and propagator are on different lattices or devices: give both on one lattice and device";
             return Err(Failure::refused(why).into());
         }
         let smearing = smearing.map(|given| propagator::smearing(&given, &self.part)).transpose()?;

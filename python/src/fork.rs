@@ -53,7 +53,7 @@ pub fn check_driver() -> Outcome {
     }
     Err(Failure::failed(format!(
         "the GPU driver was started in the parent process, and does not work in a forked process: {ADVICE}, or use the \
-         CPU in this process, fe.init(\"cpu\")"
+         CPU in this process with fe.init(\"cpu\")"
     )))
 }
 

@@ -96,7 +96,7 @@ pub type GivenSmearing<'py> = (Bound<'py, PyLinks>, f64, usize, [f64; 3]);
 pub fn smearing((links, width, steps, momentum): &GivenSmearing<'_>, part: &Section) -> Outcome<LinkedSmearing> {
     let own = &links.get().own;
     if own.part != *part {
-        return Err(Failure::refused("links and propagators are on different lattices: give both on the same"));
+        return Err(Failure::refused("links and propagators are on different lattices: give both on one lattice"));
     }
     let smearing = GaussianSmearing { width: *width, steps: *steps, momentum: *momentum };
     Ok(LinkedSmearing { gauge: own.gauge.clone(), smearing })
@@ -133,8 +133,9 @@ impl SentPropagator {
                 let there = there.get();
                 if there.kind != kind {
                     let shape = there.shape();
+                    let quarks = if kind == FermionKind::Staggered { "staggered" } else { "Wilson-like" };
                     return Err(Failure::refused(format!(
-                        "a propagator of shape {shape:?} belongs to another kind of quark: give one of the same kind"
+                        "a propagator of {quarks} quarks is expected, but this one has the shape {shape:?}"
                     )));
                 }
                 if !std::ptr::eq(there.device.get(), device) {

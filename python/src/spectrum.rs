@@ -34,7 +34,7 @@ pub fn contract<'py>(
     let part = quark.part();
     let both = if links.is_some() { "links and propagators" } else { "quark and antiquark" };
     if other.iter().map(SentPropagator::part).chain(links.map(|links| links.own.part)).any(|other| other != part) {
-        return Err(Failure::refused(format!("{both} are on different lattices: give both on the same")).into());
+        return Err(Failure::refused(format!("{both} are on different lattices: give both on one lattice")).into());
     }
     request.check(&part, device.place())?;
     let (shape, gauge) = (request.shape(&part), links.map(|links| links.own.gauge.clone()));

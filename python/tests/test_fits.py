@@ -124,7 +124,7 @@ def test_mistakes_of_fits_are_told():
     data, _ = samples(1, count=20)
     for arguments, said in [
         (dict(form="tanh"), "form = 'tanh': expected 'cosh', 'sinh', 'exp'"),
-        (dict(window=(2, 9)), "expected the first and the last time, from 0 to 8"),
+        (dict(window=(2, 9)), "expected the first and the last time, in this order, from 0 to 8"),
         (dict(window=(5, 2)), "expected the first and the last time"),
         (dict(states=3), "states = "),
         (dict(covariance="none"), "covariance = 'none': expected 'full'"),

@@ -357,7 +357,7 @@ def test_multigrid_setups_are_kept(tmp_path):
         made.save(tmp_path / "none.setup")
     with pytest.raises(fe.FileError, match="clover.setup is a setup for links with checksum"):
         fe.Clover(fe.Gauge.random((4, 4, 4, 8), seed=8, noise=0.3), mass=-0.2, csw=1.0).load_setup(path)
-    with pytest.raises(fe.FileError, match='clover.setup is a setup for operator = "clover", but this operator has "wilson"'):
+    with pytest.raises(fe.FileError, match='clover.setup is a setup for operator = "clover", but this solve has operator = "wilson"'):
         fe.Wilson(links, mass=-0.2).load_setup(path)
     with pytest.raises(fe.FileError, match="none.setup: cannot open"):
         D.load_setup(tmp_path / "none.setup")

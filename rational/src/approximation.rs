@@ -98,7 +98,7 @@ pub(crate) fn lowest_order(
     let start = ZolotarevStart::new(function, interval);
     let meets = |order: &usize| start.log_scale(*order) + 4f64.ln() <= tolerance.ln();
     let mut order = (1..LARGEST_ORDER).find(meets).unwrap_or(LARGEST_ORDER);
-    // The estimated order is accurate to one or two, and the error decreases as the order increases.
+    // The estimate differs from the lowest order by at most about two, and the error decreases as the order increases.
     let mut best = get(order)?;
     if best.error() > tolerance {
         while best.error() > tolerance {
@@ -300,9 +300,9 @@ impl StoredApproximation {
         let Check { direct, inverse } = self.check();
         let wanted = [("direct", direct, self.error), ("inverse", inverse, self.error / (1.0 - self.error))];
         for (name, form, error) in wanted {
-            // Residues and shifts are rounded by 2⁻⁵³ each, and a few times more if they were scaled. Between the
-            // points that are checked, the error is at most 1/cos(π/16) = 1.02 times the largest error at these
-            // points.
+            // Residues and shifts have relative rounding errors of 2⁻⁵³ each, and several such errors if they were
+            // scaled. Between the points that are checked, the error is at most 1/cos(π/16) = 1.02 times the largest
+            // error at these points.
             let rounding = 8.0 * f64::EPSILON * form.condition;
             let found = form.error;
             if !(found <= (1.0 + 1e-6) * error + rounding && found >= 0.95 * error - rounding) {

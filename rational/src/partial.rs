@@ -70,7 +70,7 @@ impl PartialFractions {
             self.poles.iter().map(|pole| (real(pole.residue), real(pole.shift))).collect();
         let mut found = PartialFractionAccuracy { error: 0.0, error_in_double: 0.0, condition: 0.0 };
         for at in points {
-            // Rounding of 1 × length may lead out of the interval.
+            // Rounding may move `low + at * length` beyond the end of the interval.
             let x = if at < 1.0 { (interval.low() + at * length).min(interval.high()) } else { interval.high() };
             let in_double = self.evaluate(x);
             let x = real(x);

@@ -130,7 +130,7 @@ pub(crate) fn exchange(
     };
     let at = |i: usize| {
         let y = &points[i];
-        // True if δ has a maximum near this point, false if it has a minimum.
+        // `maximum` is true if δ has a maximum near this point, and false if it has a minimum there.
         let maximum = positive(level) == i.is_multiple_of(2);
         let rises = |y: &BigFloat| {
             let (first, second) = slope(y);

@@ -49,7 +49,7 @@ fn next_root(
     let one = precision.integer(1);
     let left_real = precision.integer(left as i64);
     let less_one = precision.integer(left as i64 - 1);
-    // x = −y starts at 0, or just beyond the last root, where dividing it out loses few digits.
+    // x = −y starts at 0, or just beyond the last root, so that dividing out this root loses few digits.
     let mut x = roots.last().map_or(precision.integer(0), |last| last + (last.clone() >> 24_isize));
     let mut last_size: Option<BigFloat> = None;
     for _ in 0..ITERATIONS {
@@ -70,7 +70,8 @@ fn next_root(
         if s == BigFloat::ZERO {
             return Ok(x);
         }
-        // Σ b/(x + t) and its derivatives −Σ b/(x + t)², 2 Σ b/(x + t)³.
+        // Σ b/(x + t) is `s`. Its first derivative is −Σ b/(x + t)², which is −`s1`, and its second derivative is 2 Σ
+        // b/(x + t)³, which is 2 `s2`.
         let ratio = s1 / &s;
         g += &ratio;
         h += &ratio * &ratio - s2 * precision.integer(2) / s;

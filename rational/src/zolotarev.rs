@@ -59,7 +59,7 @@ impl Condenser {
                 let dn = 0.5 * PI / k * (-15..=15).map(term).sum::<f64>();
                 (dn * dn - self.ratio) / self.complement
             } else {
-                // The position is cn²(u). With cn(0) = 1, cn is proportional to Σ_m t_m cos((2m + 1) π u/(2K′)),
+                // The position is cn²(u). With cn(0) = 1, cn is proportional to Σ_m t_m cos((2m + 1) π u/(2K′)), where
                 // t_m = q^m/(1 + q^{2m+1}).
                 let nome = (-PI * k / k_prime).exp();
                 let term = |m: i32| nome.powi(m) / (1.0 + nome.powi(2 * m + 1));

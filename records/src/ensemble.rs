@@ -333,7 +333,7 @@ pub struct QuarkSettings {
     /// Names of the heavier quarks in Hasenbusch's factorisation; only for Wilson-like quarks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hasenbusch: Option<Vec<String>>,
-    /// Multigrid settings under the names of the keys `mg-…`; only for Wilson-like quarks, `None` unless multigrid is the method.
+    /// Multigrid settings, named after the keys `mg-…` without `mg-`; only for Wilson-like quarks, `None` unless multigrid is the method.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub multigrid: Option<Option<Value>>,
     /// Parameters of the operator.

@@ -126,7 +126,7 @@ impl Record for ApplyRecord {
 pub struct EigenvaluesRecord {
     /// Eigenvalues on each configuration.
     pub configurations: Vec<EigenvaluesLine>,
-    /// Requested relative accuracy of Ritz vectors.
+    /// Requested maximum residual of a Ritz vector, relative to its Ritz value.
     pub tol: f64,
     /// Backend: `cpu` or `cuda`.
     pub backend: String,

@@ -235,7 +235,7 @@ pub enum CheckedTask {
     },
     /// Generation of an ensemble.
     Rhmc {
-        /// Number of the last trajectory.
+        /// Number of the trajectory with which the run ends.
         trajectories: u32,
         /// Names of the fermion monomials.
         quarks: Vec<String>,

@@ -36,7 +36,7 @@ pub struct ProgressLine {
     /// Number of the trajectory; only from `rhmc`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trajectory: Option<u32>,
-    /// Number of the last trajectory; only from `rhmc`.
+    /// Number of the trajectory with which the run ends; only from `rhmc`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trajectories: Option<u32>,
     /// Fraction of the trajectory that is done, from 0 to 1; only from `rhmc`.
@@ -54,7 +54,7 @@ pub struct ProgressLine {
     /// Number of the sweep; only from `quenched`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweep: Option<u32>,
-    /// Number of the last sweep; only from `quenched`.
+    /// Number of the sweep with which the run ends; only from `quenched`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweeps: Option<u32>,
     /// Mean plaquette; only from `quenched`.

@@ -256,7 +256,7 @@ impl BicgstabScalars {
                 continue;
             }
             let norm2 = run.state.norm2[j];
-            // ω minimises ‖s − ω t‖, therefore ‖s‖² = ‖r‖² + |ω|²‖t‖².
+            // ω minimises ‖s − ω t‖, and therefore ‖s‖² = ‖r‖² + |ω|²‖t‖².
             let moved = self.omega[j].norm_sqr() * self.sums[j].y_y;
             let what = if self.broken[j].is_some() {
                 self.broken[j]

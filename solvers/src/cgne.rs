@@ -42,8 +42,7 @@ pub fn cgne<Y: System>(
     space.axpby(&zeros, b, &mask, x)?;
     let mut smallest = f64::INFINITY;
     loop {
-        // r = b − M x is the residual of the initial guess before the first pass, and checks the result after each
-        // pass.
+        // r = b − M x is the residual of the initial guess before the first pass, and of the result after each pass.
         let residual = run.residual(x, r)?;
         run.info.converged = StoppingRule::converged(residual, params.tol);
         if run.info.converged {

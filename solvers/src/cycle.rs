@@ -154,7 +154,7 @@ impl Cycle {
             if !(run.state.moves(j) && run.check_finite(j, finite)?) {
                 continue;
             }
-            // The comparison with "≤" includes an image of zero.
+            // With "≤", an image that is zero also counts as a breakdown.
             if self.gamma2[at] <= breakdown.powi(2) * self.image2[j] {
                 self.broken[j] = true;
                 run.state.waiting[j] = true;
@@ -318,7 +318,7 @@ impl Cycle {
             run.state.norm2[j] = self.known[j];
             self.stalled[j] = false;
             if run.state.moves(j) && !run.overflowed(j) {
-                // α minimises ‖r − α z‖, therefore ‖r‖² = ‖r_new‖² + |α|²‖z‖² with |α|²‖z‖² = ᾱ (z, r).
+                // α minimises ‖r − α z‖, and therefore ‖r‖² = ‖r_new‖² + |α|²‖z‖², where |α|²‖z‖² = ᾱ (z, r).
                 let moved = (self.alpha[k * self.n + j].conj() * self.dots[j]).re;
                 run.state.norm2[j] -= moved;
                 self.stalled[j] = moved <= STALLED.powi(2) * self.known[j];

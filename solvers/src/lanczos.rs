@@ -189,7 +189,7 @@ fn largest_of(alphas: &[f64], betas: &[f64]) -> (f64, f64) {
         }
         if above(middle) { high = middle } else { low = middle }
     }
-    // Computes the eigenvector from its last component upwards, which is stable for the largest eigenvalue.
+    // Computes the eigenvector from its last component to its first, which is stable for the largest eigenvalue.
     let mut components = vec![0.0; n];
     components[n - 1] = 1.0;
     for k in (0..n - 1).rev() {

@@ -54,7 +54,9 @@ impl BatchTask<'_> {
         let found = self.split(choice, n, needs)?;
         if found.sizes != kept.sizes {
             let (now, then) = (found.describe_as(noun), kept.describe_as(noun));
-            tracing::warn!("{now}, but {then} before: the last digits of results may differ");
+            tracing::warn!(
+                "memory does not suffice for {then}; this run solves {now}: the last digits of results may differ"
+            );
         }
         Ok(found)
     }
@@ -66,7 +68,7 @@ impl BatchTask<'_> {
         let BatchTask { device, comm, name, noun } = *self;
         let free = comm.agree(device.memory())?.free;
         let mine = fitting(free, n, &needs).unwrap_or(0) as f64;
-        // Largest batch size that fits in the memory of every device.
+        // `fits` is the largest batch size that fits in the memory of every device.
         let fits = -comm.largest(-mine)? as usize;
         let found = choice.split(n, (fits > 0).then_some(fits));
         let together = found.largest();

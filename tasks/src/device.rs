@@ -493,13 +493,13 @@ impl Device {
         let parts: Vec<_> = needs.iter().map(|(name, n)| format!("{name} {}", bytes(*n))).collect();
         let share = if self.sharers > 1 { format!(" for each of {} processes", self.sharers) } else { String::new() };
         Err(Failure::refused(format!(
-            "{what} needs {} on {}, which has {} free{share} of {} ({}); use a smaller lattice, fewer right-hand sides, a lower \
-             precision, or another device",
+            "{what} needs {} ({}), but only {} of {} are free{share} on {}; use a smaller lattice, fewer right-hand \
+             sides, a lower precision, or another device",
             bytes(needed),
-            self.describe(),
+            parts.join(", "),
             bytes(memory.free),
             bytes(memory.total),
-            parts.join(", ")
+            self.describe()
         )))
     }
 }

@@ -163,8 +163,8 @@ pub fn describe(error: &FileError, by: ReadBy) -> String {
         Problem::UnknownFormat { .. } if error.path.extension().is_some_and(|end| end.eq_ignore_ascii_case("toml")) => {
             let shown = error.path.display();
             return format!(
-                "{shown}: this is an input in TOML, not a field; `ferrite check {shown}` determines the command that \
-                 reads it"
+                "{shown}: this is an input in TOML, not a field: name a file of links or of fermion fields; `ferrite \
+                 check {shown}` checks the input"
             );
         }
         _ => {}
@@ -195,7 +195,7 @@ pub fn describe(error: &FileError, by: ReadBy) -> String {
     match by {
         ReadBy::Flags => format!("{error} ({flag})"),
         ReadBy::Keys => format!("{error} ({key})"),
-        ReadBy::Table(table) => format!("{error} ({table}.{key})"),
+        ReadBy::Table(table) => format!("{error} ({table}.{})", key.replace(" and ", &format!(" and {table}."))),
         ReadBy::Convert => format!("{error} (`ferrite convert {converted}` makes a copy that can be read)"),
     }
 }

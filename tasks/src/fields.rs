@@ -77,7 +77,7 @@ impl Source {
                     _ => {
                         let (numbers, all) = (4 + T::SHAPE.len(), T::COMPONENTS);
                         Err(format!(
-                            "'{text}': expected {numbers} whole numbers, {point}; for all {all} components give \
+                            "'{text}': expected {point} with {numbers} whole numbers; for all {all} components give \
                              point:x,y,z,t and the number of sources"
                         ))
                     }
@@ -88,8 +88,9 @@ impl Source {
                 match (seed.trim().parse(), number.trim().parse()) {
                     (Ok(seed), Ok(number)) if number < noise => Ok(Source::Random(seed, number)),
                     _ => Err(format!(
-                        "'{text}': expected random:SEED with a seed from 0 to 2^64 - 1, or random:SEED,NUMBER with \
-                         the number of one of the {noise} sources of the seed, from 0"
+                        "'{text}': expected random:SEED with a seed from 0 to 2^64 - 1, or random:SEED,NUMBER with a \
+                         number from 0 to {}",
+                        noise - 1
                     )),
                 }
             }
@@ -138,11 +139,10 @@ impl Source {
                 match last.filter(|last| *last <= generate::NOISE_SOURCES) {
                     Some(last) => Ok((number..last).map(|number| Source::Random(seed, number)).collect()),
                     None => {
-                        let all = generate::NOISE_SOURCES;
-                        let rest = all - number;
+                        let (last, rest) = (generate::NOISE_SOURCES - 1, generate::NOISE_SOURCES - number);
                         Err(SourceFault::Number(format!(
-                            "{n} noise vectors are requested, but only {rest} of the {all} noise vectors of a seed \
-                             remain from number {number}, counted from 0: give a smaller number"
+                            "{n} noise vectors are requested from number {number} on, but the noise vectors of a seed \
+                             have the numbers 0 to {last}: request at most {rest}, or begin at a smaller number"
                         )))
                     }
                 }
@@ -175,7 +175,10 @@ impl Source {
                 let single = || files::inspect(&path, &ReadOptions::default());
                 let of_another_kind = |n: usize| {
                     let (path, kind, needed) = (path.display(), T::NAME, T::COMPONENTS);
-                    format!("{path}: the file holds {n} numbers per site, but a {kind} field has {needed}")
+                    format!(
+                        "{path}: the file holds {n} numbers per site, but a {kind} field has {needed}: name another \
+                         file"
+                    )
                 };
                 match block {
                     None => {
@@ -183,7 +186,8 @@ impl Source {
                         match (header.values_per_site(), header.lattice) {
                             (n, l) if n == T::COMPONENTS && l == lattice => Ok(vec![Source::File(path, 0)]),
                             (n, l) if n == T::COMPONENTS => Err(format!(
-                                "{}: the file holds a field on {l}, but the gauge field is on {lattice}: give another",
+                                "{}: the file holds a field on {l}, but the gauge field is on {lattice}: name another \
+                                 file",
                                 path.display()
                             )),
                             (n, _) => Err(of_another_kind(n)),
@@ -197,7 +201,10 @@ impl Source {
                         Ok(header) if header.lattice == lattice => Err(of_another_kind(header.values_per_site())),
                         _ => {
                             let (path, l) = (path.display(), block.lattice);
-                            Err(format!("{path}: the file holds fields on {l}, but the gauge field is on {lattice}"))
+                            Err(format!(
+                                "{path}: the file holds fields on {l}, but the gauge field is on {lattice}: name \
+                                 another file"
+                            ))
                         }
                     },
                 }
@@ -210,7 +217,9 @@ impl Source {
         match self {
             Source::Point(site, component) => generate::point(section, *site, component).ok_or_else(|| {
                 let lattice = section.global;
-                let why = format!("site {site:?}, component {component:?} is outside the lattice {lattice}");
+                let why = format!(
+                    "site {site:?} is outside the lattice {lattice}, or component {component:?} does not exist"
+                );
                 Failure::refused(why).shared()
             }),
             Source::Random(seed, number) => Ok(generate::noise_source(section, *seed, *number)),
@@ -315,7 +324,8 @@ pub fn built_in(path: &Path, format: &'static FileFormat) -> Result<&'static Fil
     match format.missing_feature {
         None => Ok(format),
         Some(feature) => Err(format!(
-            "{}: this build does not include {format}: build Ferrite with --features {feature}, or choose npy",
+            "{}: this build does not include {format}: build Ferrite with --features {feature}, or end the name in \
+             .npy",
             path.display()
         )),
     }
@@ -537,7 +547,8 @@ pub fn note_header(path: &Path, header: &Header, checksum: &files::Checksum, rec
     let shown = path.display();
     header.notes.iter().for_each(|note| tracing::info!("{shown}: {note}"));
     if header.fields > 1 && record == Some(0) {
-        tracing::info!("{shown}: the file holds {} fields; the first one is read (--record 0)", header.fields);
+        let fields = header.fields;
+        tracing::info!("{shown}: the file holds {fields} fields; the first one is read; --record selects another one");
     }
     if let files::Checksum::Mismatch { kind, .. } = checksum {
         tracing::info!("{shown}: the {} checksum does not match the data; the file is accepted", kind.name());
@@ -635,7 +646,7 @@ mod tests {
             ("point:0,0,0,0,3,1", 3, "a point has only 2 components from the selected one on: give at most 2"),
             ("point:0,0,0,0,4,0", 1, "spins are 0 to 3"),
             ("point:0,0,0", 12, "6 whole numbers"),
-            ("random:1,16777215", 2, "only 1 of the 16777216 noise vectors of a seed remain"),
+            ("random:1,16777215", 2, "have the numbers 0 to 16777215: request at most 1"),
             ("random:1,16777216", 1, "expected random:SEED"),
             ("file:b.npy", 2, "a fixed number of fields"),
         ] {

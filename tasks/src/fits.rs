@@ -1,5 +1,5 @@
 //! Fits of correlators, and effective masses with errors, from arrays `[configuration, time]`.
-use crate::{Failure, Outcome};
+use crate::{Failure, Outcome, text};
 use ferrite_records::fit::CountedFit;
 use ferrite_report::analysis::hadrons::HadronFit;
 use ferrite_report::analysis::{AnalysisChoice, COVARIANCES, SHAPES, why_not};
@@ -112,7 +112,8 @@ impl ErrorRequest {
 pub fn masses_of(correlator: &[f64], form: &str) -> Outcome<Vec<f64>> {
     let shape = named("form", form, &SHAPES)?;
     if correlator.len() < 2 {
-        let why = format!("the correlator has {} times, but effective masses need at least two", correlator.len());
+        let times = text::count(correlator.len(), "time");
+        let why = format!("the correlator has {times}, but effective masses need at least two");
         return Err(Failure::refused(why));
     }
     Ok(effective_masses(correlator, shape).into_iter().map(|mass| mass.unwrap_or(f64::NAN)).collect())
@@ -122,7 +123,8 @@ pub fn masses_of(correlator: &[f64], form: &str) -> Outcome<Vec<f64>> {
 fn window(given: &[usize], shape: CorrelatorShape, times: usize) -> Outcome<[usize; 2]> {
     let last = if shape == CorrelatorShape::Exponential { times - 1 } else { times / 2 };
     let found = <[usize; 2]>::try_from(given).ok().filter(|[first, end]| first <= end && *end <= last);
-    let why = || format!("window = {}: expected the first and the last time, from 0 to {last}", list(given));
+    let why =
+        || format!("window = {}: expected the first and the last time, in this order, from 0 to {last}", list(given));
     found.ok_or_else(|| Failure::refused(why()))
 }
 

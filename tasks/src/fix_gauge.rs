@@ -82,7 +82,7 @@ impl FixGaugeRequest {
                 return Err(Failure::failed(why).shared());
             }
             if session.is_stopped(0) {
-                let why = format!("ended at theta = {:.3e}; nothing was written", now.theta);
+                let why = format!("interrupted at theta = {:.3e}; nothing was written", now.theta);
                 return Err(session.stopped(why));
             }
             let rest = self.max_sweeps - relaxation.sweeps();

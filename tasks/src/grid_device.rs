@@ -70,7 +70,8 @@ impl NamedDevice {
         if let Some(other) = all.iter().position(|said| *said != all[0]) {
             let (first, other) = (&all[0], format!("rank {other} has {}", all[other]));
             return Err(Failure::refused(format!(
-                "processes have different grids or devices: rank 0 has {first}, but {other}; give all of them the same"
+                "processes have different grids or devices: rank 0 has {first}, but {other}; give all processes the \
+                 same grid and device"
             )));
         }
         let grid = ProcessGrid::new(dims).map_err(Failure::refused)?;

@@ -124,7 +124,7 @@ fn storage(
     asked: Option<LinkStorage>,
     file: &GaugeFile,
 ) -> Outcome<LinkStorage> {
-    // Projection makes the links SU(3), so the deviation of those in the file does not matter.
+    // If reading projects the links to SU(3), the deviation of the links in the file does not matter.
     let off = if read.options.reunitarise { 0.0 } else { file.unitarity.violation };
     let half = asked.is_some_and(|storage| storage.half);
     let limit = off_su3_limit(if half { Precision::Half } else { precision });

@@ -50,10 +50,11 @@ impl ImprovedLinksRequest {
         let layout = self.device.layout.cut(comm, lattice, 3)?;
         let file = read_gauge(&self.input, &self.reading, &layout, comm)?;
         let part = Part::new(layout.local(), layout.grid());
-        // Three gauge fields: thin, fat and long links. HISQ also has the fat links of the first level and their projection to U(3).
+        // Memory is needed for three gauge fields: thin, fat and long links. HISQ also needs the fat links of the first level and their
+        // projection to U(3).
         let fields = if matches!(self.operator.smearing, Smearing::Hisq(_)) { 5 } else { 3 };
         let mut needs = vec![
-            ("links, fat and long links in double", fields * part.links_bytes(Precision::Double)),
+            ("thin, fat and long links in double", fields * part.links_bytes(Precision::Double)),
             ("staples", fat_links::workspace_bytes(part.bordered_sites())),
         ];
         needs.extend(Exchanges::of(part).border(Precision::Double).needs());

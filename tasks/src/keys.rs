@@ -30,7 +30,7 @@ keys! {
         "\"fat.scidac\"";
     LONG: Text "long" "FILE" "Long links, from `ferrite links` or MILC; give --fat and --long instead of --gauge", "\"long.scidac\"";
     LATTICE: Extents "lattice" "X,Y,Z,T" "Lattice extents, for a gauge file that does not contain them", "[16, 16, 16, 32]";
-    RECORD: Count "record" "N" "Number of the field in a LIME file that contains several, from 0", "0";
+    RECORD: Count "record" "N" "Number of the field in a LIME file that contains several, from 0 [default: 0]", "0";
     NO_VERIFY: Switch "no-verify" ""
         "Accept a file whose checksum, plaquette, link trace or length differs from its header", "false";
     ALLOW_NON_UNITARY: Switch "allow-non-unitary" "" "Accept links that are not in SU(3)", "false";
@@ -45,38 +45,49 @@ keys! {
          [default: multishift]",
         "\"multishift\"";
     SOURCE: Texts "source" "SOURCE"
-        "Source: point:x,y,z,t,spin,colour (without spin for staggered operators), random:SEED, random:SEED,NUMBER \
-         (another noise vector of the seed, from 0), or file:PATH; repeat --source for several right-hand sides",
+        "Source: point:x,y,z,t,spin,colour (without spin for staggered operators), random:SEED (noise vector 0 of the \
+         seed), random:SEED,NUMBER (another noise vector of the seed), or file:PATH; repeat --source for several \
+         right-hand sides",
         "[\"point:0,0,0,0,0,0\", \"random:1\"]";
     SOURCES: Count "sources" "N"
-        "Number of right-hand sides from one source: 12 components of point:x,y,z,t (3 for staggered quarks), or as \
-         many noise vectors of random:SEED", "12";
+        "Number of right-hand sides from one source: up to 12 components of point:x,y,z,t (up to 3 for staggered \
+         quarks), or noise vectors of random:SEED", "12";
     BATCH: Count "batch" "N"
         "Number of right-hand sides to solve together, 1 to 64 [default: up to 16, as many as memory allows]", "16";
-    GUESS: Text "guess" "FILE" "Initial guess of the solution: .npy or .lime, with one field per source", "\"guess.npy\"";
-    PRECISION: Word "precision" "NAME" "Precision of fields and links: double, single, half or fp16 [default: double]", "\"half\"";
+    GUESS: Text "guess" "FILE" "File of initial guesses, such as .npy or .lime, with one field for each source", "\"guess.npy\"";
+    PRECISION: Word "precision" "NAME"
+        "Precision of fields and links: double, single, half, or fp16 (for wilson, clover and exp-clover) [default: \
+         double, or single with the solver multigrid]", "\"half\"";
     RECONSTRUCT: Word "reconstruct" "N"
-        "Number of reals stored for a link: 18, 12 or 8; for Wilson fermions also 12t or 8t (temporal gauge); for long \
-         links of HISQ also 13 or 9; for staggered operators also 18h, 12h, 8h, 13h or 9h (16-bit links, fields in \
-         single precision) [default: 12 if the links are in SU(3), 13 for HISQ]", "12";
-    OUTPUT: Text "output" "FILE" "File for the result: .npy, or .lime for one field or a propagator", "\"solution.npy\"";
-    SAVE_SOURCE: Text "save-source" "FILE" "File for the sources: .npy, or .lime for one field or a propagator", "\"source.npy\"";
+        "Number of reals stored for a link: 18, 12 or 8; for wilson, clover and exp-clover also 12t or 8t (temporal \
+         gauge); for long links of HISQ also 13 or 9; for staggered operators also 18h, 12h, 8h, 13h or 9h (16-bit \
+         links, fields in single precision) [default: 12, or 13 for HISQ, if the links are in SU(3), otherwise 18]",
+        "12";
+    OUTPUT: Text "output" "FILE"
+        "File for the result: .npy, or .lime for one field or a propagator (docs/formats.md lists other endings)",
+        "\"solution.npy\"";
+    SAVE_SOURCE: Text "save-source" "FILE"
+        "File for the sources: .npy, or .lime for one field or a propagator (docs/formats.md lists other endings)",
+        "\"source.npy\"";
     PLOT: Text "plot" "FILE.svg" "Plot the residual against the iteration", "\"convergence.svg\"";
     KEEP_UNCONVERGED: Switch "keep-unconverged" "" "Write the best iterate even if it has not converged", "false";
     PROFILE: Switch "profile" "" "Report the time of each kernel; the solve takes a little longer", "false";
-    TOL: Number "tol" "TOL" "Requested tolerance of |b - M x| / |b| [default: 1e-10]", "1e-10";
+    TOL: Number "tol" "TOL"
+        "Requested tolerance of |b - M x| / |b|, or with --shifts of |b - (M^+ M + s) x| / |b| [default: 1e-10]", "1e-10";
     MAX_ITERATIONS: Count "max-iterations" "N" "Maximum number of iterations [default: 10000]", "10000";
     OUTER: Word "outer" "NAME"
-        "Precision of the solution and of the residuals that correct the iteration: double or single; single needs a \
-         precision of single, half or fp16, and suits a tol above 1e-6 [default: double]",
+        "Precision of the solution and of the residuals that correct the iteration: double or single; single needs \
+         --precision single, half or fp16, and suits --tol above 1e-6 [default: double]",
         "\"double\"";
     CORRECTION: Word "correction" "NAME"
         "Correction of the iteration by true residuals: reliable (reliable updates within one Krylov space) or defect \
          (defect correction by inner solves) [default: reliable]", "\"reliable\"";
     DELTA: Number "delta" "D"
-        "Factor by which the residual falls between true residuals, for reliable updates and restarts of gcr-dd \
-         [default: 0.1, 0.6 for staggered operators in 16 bits, 1e-4 in one precision with reconstructed links]", "0.1";
-    INNER_TOL: Number "inner-tol" "TOL" "Requested tolerance of an inner solve, for defect correction [default: 0.01]", "0.01";
+        "Factor by which the residual falls between true residuals, for reliable updates and restarts of gcr-dd and \
+         multigrid [default: 0.1; 0.6 for staggered operators in 16 bits; 1e-3 for multigrid in single precision; for \
+         reliable updates with equal --precision and --outer, 1e-4, or 0 if links have 18 reals]", "0.1";
+    INNER_TOL: Number "inner-tol" "TOL"
+        "Relative residual at which an inner solve of defect correction ends [default: 0.01]", "0.01";
     NO_ESCALATION: Switch "no-escalation" ""
         "Fail if the solver stagnates or breaks down, instead of continuing in a higher precision or with another \
          solver", "false";

@@ -44,8 +44,8 @@ impl SmearingRequest {
             ("ape", &[alpha]) => projected(SumsOfStaples::Ape(alpha)),
             ("hyp", &[first, second, third]) => projected(SumsOfStaples::Hyp([first, second, third])),
             (kind, weights) => Err(Failure::refused(format!(
-                "'{kind}' with {} weights is not a smearing: stout and ape take one weight, hyp takes three",
-                weights.len()
+                "'{kind}' with {} is not a smearing: stout and ape take one weight, hyp takes three",
+                text::count(weights.len(), "weight")
             ))),
         }
     }
@@ -135,7 +135,7 @@ mod tests {
         );
         assert_eq!(
             of("nhyp", &[0.5]),
-            Err("'nhyp' with 1 weights is not a smearing: stout and ape take one weight, hyp takes three".into())
+            Err("'nhyp' with 1 weight is not a smearing: stout and ape take one weight, hyp takes three".into())
         );
     }
 }

@@ -83,8 +83,9 @@ impl SolveScheme {
         let method = input.meaning(&keys.solver, &methods).unwrap_or(methods[0].1);
         let outer = keys.outer.value().unwrap_or_default();
         if outer == Precision::Single && wanted.as_ref().is_some_and(|w| w.precision == Precision::Double) {
-            let needed = input.spelled("precision", "single or half");
-            input.conflict("outer", "precision", &format!("an outer precision of single needs {needed}"));
+            let lower = input.spelled("precision", "single or half");
+            let why = format!("an outer precision of single excludes an iteration in double: give {lower}");
+            input.conflict("outer", "precision", &why);
         }
         let guess = match kind {
             FermionKind::Wilson => guess::<Spinor>(input, &keys.guess, wanted.as_ref()),
@@ -172,9 +173,8 @@ impl SolveScheme {
         };
         let domains = match self.method == Method::GCR_DD {
             true => format!(
-                ", {} of minimum residual in {} precision in {}",
+                ", {} of minimum residual in {}, in {} precision",
                 text::count(self.schwarz.steps, "step"),
-                name_of(&PRECISIONS, self.schwarz.precision),
                 match self.schwarz.domain {
                     Some([x, y, z, t]) => format!("domains of {x}×{y}×{z}×{t}"),
                     None if self.schwarz.overlap > 0 => {
@@ -184,7 +184,8 @@ impl SolveScheme {
                         )
                     }
                     None => "one domain for each process".into(),
-                }
+                },
+                name_of(&PRECISIONS, self.schwarz.precision)
             ),
             false => String::new(),
         };
@@ -242,8 +243,10 @@ fn guess<T: Fermion>(input: &mut Input, path: &Given<Text>, wanted: Option<&Want
         match (fields.len(), wanted.sources) {
             (there, needed) if there == needed => Ok(fields),
             (there, needed) => Err(format!(
-                "{path}: the file holds {}, but there are {needed} sources: give a field for each source",
-                text::count(there, "field")
+                "{path}: the file holds {}, but there {} {}: give a field for each source",
+                text::count(there, "field"),
+                if needed == 1 { "is" } else { "are" },
+                text::count(needed, "source")
             )),
         }
     };

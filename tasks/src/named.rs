@@ -36,7 +36,7 @@ impl NamedFiles {
                     _ => "; name one of them",
                 };
                 return Err(Failure::refused(format!(
-                    "{} and {} are both {what}, but {command} reads only one{advice}",
+                    "{} and {} are both {what}, but `ferrite {command}` reads only one{advice}",
                     other.display(),
                     path.display()
                 )));

@@ -191,7 +191,7 @@ pub fn operator(name: &str, values: BTreeMap<String, String>) -> Outcome<NamedOp
     let definition = definition(name)?;
     let mut given = NamedTexts::new(values);
     let resolved = definition.resolve_all(&mut given);
-    // Solves for several masses take the masses as arguments; the operator has no mass parameter then.
+    // Solves for several masses take the masses as arguments; their operator has no mass parameter.
     let staggered = definition.kind == FermionKind::Staggered;
     let mass = if staggered { given.number("mass", "a number", &|_| true) } else { None };
     given.finish(definition)?;

@@ -540,8 +540,8 @@ fn systems(input: &mut Input) -> Option<(Option<f64>, Systems)> {
 pub fn has_inverses(mass: f64, shifts: &[f64]) -> Result<(), String> {
     match shifts.iter().find(|shift| mass * mass + **shift <= 0.0) {
         Some(bad) => Err(format!(
-            "m^2 + {bad} is not above 0, so that M^+ M + {bad} may not be invertible; give larger \
-                                  shifts"
+            "the shift {bad} is not above -m^2 for m = {mass}, so that M^+ M plus this shift may not be invertible; \
+             give larger shifts"
         )),
         None => Ok(()),
     }
@@ -593,7 +593,10 @@ pub fn sources<T: Fermion>(input: &mut Input, lattice: Option<Lattice>) -> Optio
     if sources.len() > MOST_SOURCES {
         input.wrong(
             first,
-            format!("{} sources, but one command takes at most {MOST_SOURCES}: use several commands", sources.len()),
+            format!(
+                "{} sources are given, but one command takes at most {MOST_SOURCES}: use several commands",
+                sources.len()
+            ),
         );
         sound = false;
     }
@@ -606,9 +609,7 @@ pub fn are_together(input: &mut Input, sources: usize) {
     if let (true, Some(place)) = (sources > most, input.get("source")) {
         input.wrong(
             &place,
-            format!(
-                "{sources} sources, but an operator is applied to at most {most} sources together: give fewer sources"
-            ),
+            format!("{sources} sources are given, but `ferrite apply` takes at most {most}: give fewer sources"),
         );
     }
 }

@@ -140,7 +140,7 @@ impl Observer for Watch {
             let tol = super::text::tolerance(self.tol);
             (line.iteration, line.residual, line.tol) = (Some(iteration), Some(worst), Some(self.tol));
             line.rhs = Some([first, first + event.residuals.len()]);
-            format!("iteration {iteration}, residual {worst:.1e} of {tol}")
+            format!("iteration {iteration}, residual {worst:.1e}, requested {tol}")
         });
         self.events += 1;
         if self.progress.session.is_stopped(self.events) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -166,7 +166,7 @@ impl Observer for Watch {
             }
             self.progress.part(&part.name, step.done, part.begin);
         }
-        // A step takes long, so the processes exchange their requests to stop after each step.
+        // A step takes a long time, so the processes exchange their requests to stop after each step.
         self.progress.session.flow()
     }
 }

@@ -110,7 +110,7 @@ impl QuenchedTarget {
                 let first_sweep = by.spelled("first-sweep", "");
                 return Err(Failure::refused(format!(
                     "sweep {sweep} of -o {shown} would replace {name}, the initial links: name another output file, \
-                     or give the number of sweeps that made the initial links with {first_sweep}"
+                     or give {first_sweep}, the number of sweeps that made the initial links"
                 )));
             }
         }
@@ -154,7 +154,7 @@ impl QuenchedRun {
         };
         let part = Part::new(local, layout.grid());
         let mut needs = vec![
-            ("links, and links before a sweep", 2 * part.links_bytes(Precision::Double)),
+            ("links before and after a sweep", 2 * part.links_bytes(Precision::Double)),
             ("transfer of links to the host", 576 * local.volume()),
         ];
         needs.extend(Exchanges::of(part).border(Precision::Double).needs());
@@ -162,7 +162,7 @@ impl QuenchedRun {
         let chain = self.sweeps(layout, device.backend(), start.as_ref(), session)?;
         if chain.interrupted && chain.last == self.first_sweep {
             let next = u64::from(self.first_sweep) + 1;
-            return Err(session.stopped(format!("interrupted before sweep {next} was done; nothing was written")));
+            return Err(session.stopped(format!("interrupted before sweep {next} was completed; nothing was written")));
         }
         if chain.interrupted {
             let last = chain.last;
@@ -204,7 +204,10 @@ impl QuenchedRun {
         let Some(last) = numbered else {
             let last = [first, thermalise, sweeps].map(u64::from).iter().sum::<u64>();
             let most = u32::MAX;
-            let why = format!("the last sweep has number {last}, but numbers end at {most}: start with another seed");
+            let why = format!(
+                "the last sweep would have the number {last}, but numbers of sweeps end at {most}: start a new run \
+                 with another seed"
+            );
             return Err(Failure::refused(why).shared());
         };
         let numbers = first.saturating_add(1)..=last;

@@ -217,7 +217,7 @@ impl<F: Fermion> Ended<F> {
 pub fn note_storage(planned: LinkStorage, used: LinkStorage) {
     if planned != used {
         let [planned, used] = [planned, used].map(|format| name_of(&RECONSTRUCTIONS, format));
-        info!("some links cannot be reconstructed from {planned} reals: {used} reals are stored");
+        info!("some links cannot be reconstructed with recon {planned}: recon {used} is used");
     }
 }
 
@@ -251,7 +251,7 @@ pub fn good_enough(why: &Unsolved) -> String {
 pub fn announce(report: &Report) {
     for escalation in &report.escalations {
         warn!(
-            "after {}: {}; the solve continues with {} in {} precision, recon {}",
+            "after {}: {}; the solve continues with {} precision, the solution in {}, recon {}",
             text::count(escalation.iterations, "iteration"),
             escalation.reason,
             name_of(&PRECISIONS, escalation.precision),

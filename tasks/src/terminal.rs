@@ -29,7 +29,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
         if is_printed(c) {
             safe.push(c);
         } else {
-            // All escaped characters have 16 bits.
+            // The code points of all escaped characters fit in 16 bits.
             let _ = write!(safe, "\\u{:04x}", u32::from(c));
         }
     }

@@ -32,11 +32,11 @@ one track for each stream. The recording itself takes some time.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct HaloBenchArguments {
-    #[arg(long, value_name = "NAME", default_value = "wilson", help = names())]
+    #[arg(long, value_name = "NAME", default_value = "wilson", help = format!("Operator: {}", names()))]
     operator: String,
     #[command(flatten)]
     common: KernelFlags,
-    /// Write a timeline in Chrome's trace format
+    /// Write a timeline of two applications of the operator in Chrome's trace format
     #[arg(long, value_name = "FILE.json")]
     trace: Option<PathBuf>,
 }
@@ -109,12 +109,14 @@ pub fn run(args: HaloBenchArguments, context: &Context) -> Outcome {
     };
     context.output.record(&record, || {
         let local = layout.local();
-        let mut text = format!("{} processes, {local} of {lattice} each, {}\n", comm.size(), device.describe());
+        let mut text =
+            format!("{} processes, each with {local} of the lattice {lattice}, {}\n", comm.size(), device.describe());
         table(&mut text, &alone, &ways, processes);
         for TransportRows { name, travelled, .. } in
             ways.iter().filter(|way| way.overlap && way.travelled != [way.name])
         {
-            let _ = writeln!(text, "{name}: faces were sent by {}", travelled.join(" and by "));
+            let _ =
+                writeln!(text, "transport {name} was requested, but faces were sent by {}", travelled.join(" and by "));
         }
         if let Some(path) = &args.trace {
             let _ = writeln!(text, "timeline: {}", path.display());

@@ -97,23 +97,24 @@ pub struct Dslash {
 /// Arguments that `bench dslash`, `bench blas` and `bench copy` share.
 #[derive(Args)]
 pub struct KernelFlags {
-    /// Lattice extents [default: 32,32,32,32 on a GPU, 16,16,16,16 on a CPU]
+    /// Extents of the whole lattice [default: 32,32,32,32 on a GPU, 16,16,16,16 on a CPU]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     pub lattice: Option<Lattice>,
     /// Precisions of the fields and storages of the links to time.
     #[command(flatten)]
     pub formats: FormatFlags,
-    /// Number of right-hand sides in one call
+    /// Number of right-hand sides in one call, 1 to 64
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub nrhs: usize,
 }
 
 /// Message for requested formats in which no kernel exists.
-pub const NO_SUCH_KERNELS: &str = "no kernel exists in the formats of --precision and --reconstruct; choose others: 8 \
-                                   and 8t exist for Wilson fermions in double and single precision, 12t for Wilson \
-                                   fermions, 18h, 12h and 8h for staggered fermions in single precision, 13 and 9 for \
-                                   long links of asqtad and HISQ, 13h and 9h for such links in single precision, and \
-                                   fp16 for Wilson fermions";
+pub const NO_SUCH_KERNELS: &str = "no kernel exists in the formats of --precision and --reconstruct; choose others. \
+                                   For Wilson fermions, kernels exist with --reconstruct 18, 12 and 12t in double, \
+                                   single, half and fp16, and with 8 and 8t in double and single. For staggered \
+                                   fermions, they exist with 18, 12 and 8 in double, single and half, and with 18h, 12h \
+                                   and 8h in single; for asqtad and HISQ, also with 13 and 9 in double, single and half, \
+                                   and with 13h and 9h in single";
 
 /// Returns whether the operator has a kernel in any pair of a precision from `precisions` and a storage from `reconstructions`.
 pub fn exist(definition: &Definition, precisions: &[Precision], reconstructions: &[LinkStorage]) -> bool {
@@ -148,7 +149,8 @@ pub fn memory(lattice: Lattice, nrhs: usize, operators: &[&Definition]) -> Vec<(
     let term = |definition: &&Definition| (definition.sample)().diagonal_bytes(Precision::Double, sites);
     let largest = operators.iter().map(term).max().unwrap_or(0);
     if largest > 0 {
-        // Operators with a diagonal term need it and its inverse on both parities, in double precision and in the timed one.
+        // The diagonal term and its inverse are stored on both parities, in double precision and in the timed precision. They are computed
+        // from links in double precision.
         needs.push(("links in double", links));
         needs.push(("diagonal term and its inverse", 2 * largest));
     }

@@ -18,10 +18,11 @@ pub struct LoopFlags {
     /// --loops
     #[arg(long)]
     off_axis: bool,
-    /// Smearing method for the spatial links of the loops, with spatial staples
+    /// Smearing method for the spatial links of the loops, with spatial staples only [default: no smearing]
     #[arg(long, value_name = "NAME", value_enum)]
     loop_smear: Option<LoopSmear>,
-    /// Weights of the staples: one for ape; three for hyp, the outermost sum first [default for hyp: 0.75,0.6,0.3]
+    /// Weights of the staples: one for ape; three for hyp, the outermost sum first and the third without effect [default for hyp:
+    /// 0.75,0.6,0.3]
     #[arg(long, value_name = "A", value_parser = share, value_delimiter = ',', allow_hyphen_values = true)]
     loop_alpha: Vec<f64>,
     /// Number of smearing steps for the links of the loops [default: 1]

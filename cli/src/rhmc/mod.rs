@@ -41,8 +41,9 @@ pub struct RhmcArguments {
     /// Override a key of the input, such as gauge.beta=5.7 or fermion.0.mass=0.02; repeat the flag for several keys
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Folder of momenta, noise and rational functions to read instead of generating them: momenta.N.npy, pseudofermions.N.K.npy
-    /// and, if present, noise.N.K.npy and functions.json
+    /// Folder of momenta, noise and rational functions to read instead of generating them: momenta.N and pseudofermions.N.K, and
+    /// optionally noise.N.K and functions.json; N is the number of the trajectory, and K that of the field, from 0; fields are
+    /// .npy, .ildg, .scidac or .lime
     #[arg(long, value_name = "DIR")]
     replay: Option<PathBuf>,
     /// End after the trajectory in which the run time passes this many hours
@@ -73,7 +74,8 @@ pub fn run(args: &RhmcArguments, context: &Context) -> Outcome {
     let job = EnsembleJob { input: &input, layout: &layout, device: &device, out: &args.out, from, max_hours };
     let end = make(&job, replay, &context.session)?;
     if end.interrupted {
-        let why = format!("ended after trajectory {} of {}; continue with --resume", end.last, input.trajectories);
+        let why =
+            format!("the run ended after trajectory {} of {}; continue with --resume", end.last, input.trajectories);
         return Err(context.session.stopped(why));
     }
     report(&end, &job, context)

@@ -127,7 +127,7 @@ pub fn several<F: Fermion>(
     for (value, outcome) in values.iter().zip(&report.shifts) {
         for escalation in &outcome.escalations {
             warn!(
-                "{what} {value}: {}; continued in {} precision",
+                "{what} {value}: {}; the solve continued in {} precision",
                 escalation.reason,
                 name_of(&PRECISIONS, escalation.precision)
             );
@@ -138,7 +138,8 @@ pub fn several<F: Fermion>(
     }
     let written = written(solve, report.converged, |path| {
         let all: Vec<&HostField<F>> = solutions.iter().flatten().collect();
-        let title = format!("solutions of the {} equation for {} {plural}", plan.definition().title, values.len());
+        let noun = if values.len() == 1 { what } else { plural };
+        let title = format!("solutions of the {} equation for {} {noun}", plan.definition().title, values.len());
         fields::write_block(path, &all, &plan.block(), &title, layout)
     })?;
     let kind = if matches!(plan.systems, Systems::Shifts(_)) { SystemKind::Shift } else { SystemKind::Mass };
@@ -185,7 +186,7 @@ pub fn several<F: Fermion>(
             text::tolerance(solve.scheme.tol)
         );
         text += &format!(
-            "{:.3} s, of which multi-shift CG {:.3} s, {:.1} GFLOP/s on {}\n",
+            "{:.3} s, of which multi-shift CG took {:.3} s; {:.1} GFLOP/s on {}\n",
             report.seconds,
             report.first_seconds,
             report.gflops,

@@ -28,7 +28,7 @@ pub struct SpectrumArguments {
     /// Folder for the results
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
-    /// Number of source components to solve together, 1 to 64 [default: as many as memory allows]
+    /// Number of source components to solve together, 1 to 64 [default: all of a source, or fewer if memory does not suffice]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     batch: Option<String>,
     /// Override a key of the input, such as solve.mass=0.02 or origin=0,0,0,8; repeat the flag for several keys

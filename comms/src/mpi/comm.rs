@@ -155,7 +155,8 @@ impl Comm {
             match Pending::send(self, to, bytes, largest) {
                 Ok(pending) => leaving = Some(pending),
                 Err(error) => {
-                    // This call must not return before the reception ends, and its message may never come.
+                    // This call must not return before the reception ends. Its message may never come, so the reception
+                    // is cancelled.
                     if let Some((pending, ..)) = &mut arriving {
                         pending.cancel();
                     }
@@ -271,7 +272,8 @@ impl Comm {
             return Ok(());
         }
         let message = format!(
-            "{count} numbers from each of {0} ranks do not fit a buffer of {room} numbers; give {count} x {0}",
+            "the buffer has length {room}, but the vectors of {0} ranks have length {count} x {0} together; give a \
+             buffer of that length",
             self.size
         );
         Err(CommError::Transport { operation, message })

@@ -60,7 +60,7 @@ impl DeviceTransfer for MpiDeviceTransfer {
 
 impl Drop for MpiDeviceTransfer {
     fn drop(&mut self) {
-        // A send under way continues on its own; its request is never freed.
+        // A send under way continues on its own: `free` does nothing while its request is active.
         let may_be_freed = match &self.0 {
             Channel::Receives(reception) => reception.cancel().is_ok(),
             Channel::Sends(..) => true,

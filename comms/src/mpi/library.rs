@@ -124,7 +124,7 @@ pub(super) fn join() -> Result<&'static str, CommError> {
     const OPERATION: &str = "joining a communicator";
     let refused = |message: String| Err(CommError::Transport { operation: OPERATION, message });
     if USABLE.get() != Usable::No {
-        return refused("this thread already uses MPI; join a communicator once in each thread".into());
+        return refused("this thread already uses MPI; leave its communicator before it joins another".into());
     }
     let (mut begun, mut ended, mut level) = (0, 0, 0);
     // SAFETY: these two may be called at any time.
@@ -140,7 +140,7 @@ pub(super) fn join() -> Result<&'static str, CommError> {
         ));
     }
     if ended != 0 {
-        return refused("MPI has been finalised in this process; join the communicator earlier".into());
+        return refused("MPI has been finalised in this process; join the communicator before MPI_Finalize".into());
     }
     // SAFETY: between start and end of MPI.
     check("MPI_Query_thread", unsafe { ffi::MPI_Query_thread(&mut level) })?;
@@ -191,7 +191,7 @@ pub(super) fn abort(code: i32, sentence: &str) -> ! {
     unsafe extern "C" {
         fn _exit(code: c_int) -> !;
     }
-    // `std::process::exit` could unload the library while MPI's thread runs code of it, so `_exit` ends the process.
+    // `std::process::exit` could unload the library while a thread of MPI runs its code, so `_exit` ends the process.
     // SAFETY: `_exit` belongs to POSIX and has no preconditions.
     unsafe { _exit(code) }
 }

@@ -133,8 +133,8 @@ impl<B: Buffer> Drop for MpiTransfer<B> {
         let may_be_freed = match &message.channel {
             Channel::Receives(reception) => reception.cancel().is_ok(),
             Channel::Sends(request, _) if request.is_active() => {
-                // On another thread the buffer is never freed, because MPI cannot be called there to detect the end of
-                // the message.
+                // On a thread that may not call MPI, the buffer is never freed, because the end of the message cannot
+                // be detected there.
                 if usable(0).is_ok() {
                     keep(message);
                 }

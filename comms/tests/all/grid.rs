@@ -129,7 +129,7 @@ fn refusals_name_the_extent_and_suggest() {
     let error = ProcessGrid::new([1, 1, 1, 4]).unwrap().check([16, 16, 16, 30], 1).unwrap_err();
     assert_eq!(error.misfits, [Misfit::NotDivisible { axis: 3, extent: 30, parts: 4 }]);
     let text = error.to_string();
-    assert!(text.contains("extent 30 along t") && text.contains("1×2×2×1 (4 processes)"), "{text}");
+    assert!(text.contains("extent 30 along t") && text.contains("1,2,2,1 (4 processes)"), "{text}");
 
     // Everything that is wrong, at once.
     let error = ProcessGrid::new([2, 3, 1, 4]).unwrap().check_for(8, [6, 8, 8, 8], 3).unwrap_err();

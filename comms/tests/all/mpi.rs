@@ -150,7 +150,7 @@ mod jobs {
         for ranks in [1, 2, 4, 8] {
             let Some(end) = run(ranks, "checks", PATIENCE) else { return };
             assert_eq!(end.code, Some(0), "{ranks} ranks: {}", end.output);
-            assert_eq!(count(&end, &format!("{ranks} ranks passed")), 1, "{}", end.output);
+            assert_eq!(count(&end, &format!("checks passed; ranks: {ranks},")), 1, "{}", end.output);
         }
     }
 
@@ -184,7 +184,7 @@ mod jobs {
         let Some(end) = alone(&[]) else { return };
         assert_eq!(end.code, Some(0), "{}", end.output);
         assert_eq!(count(&end, "mpirun did not start this program"), 1, "{}", end.output);
-        assert_eq!(count(&end, "1 ranks passed"), 1, "{}", end.output);
+        assert_eq!(count(&end, "checks passed; ranks: 1,"), 1, "{}", end.output);
     }
 
     /// Another MPI's mpirun, say: without this sentence every process would do all the work.

@@ -154,7 +154,7 @@ impl<T: Real> AntiHermitian<T> {
         let traces = [b.trace(), xb.trace(), trace_of_product(&x, &xb)];
         let b1 = traces[2].mul_add(rt, traces[1].mul_add(qt, traces[0] * pt)).re;
         let b2 = traces[2].mul_add(rd, traces[1].mul_add(qd, traces[0] * pd)).im;
-        // X² is Hermitian, so that only the part i Im b_2 X² of b_2 X² is anti-Hermitian.
+        // X² is Hermitian, so only the part i Im b_2 X² of b_2 X² is anti-Hermitian.
         let sum = b.map(|z| z * q) + (xb + b * x).map(|z| z * r) + square.map(|z| z.times_i().scale(b2));
         let exp = Su3::unit().map(|z| z * p) + x.map(|z| z * q) + square.map(|z| z * r);
         (exp, Self::part_of(sum).add_scaled(b1, self))

@@ -61,7 +61,7 @@ mod machine {
     #[inline(always)]
     pub fn combine(a: u32, phase: Phase, exchanged: u32) -> Complex<f32> {
         let back = || instruction!("prmt.b32 {0}, {1}, {1}, 0x1032;", exchanged);
-        // The products with ±1 are exact, so that only the sum is rounded.
+        // The products with ±1 are exact, so only the sum is rounded.
         let signed = |signs: u32| instruction!("fma.rn.f16x2 {0}, {1}, {2}, {3};", exchanged, signs, a);
         widen(match phase {
             Phase::One => instruction!("add.rn.f16x2 {0}, {1}, {2};", a, back()),

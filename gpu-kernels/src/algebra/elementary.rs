@@ -50,8 +50,8 @@ pub fn ln(x: f64) -> f64 {
 /// Returns \[sin 2πu, cos 2πu\] for 0 ≤ u ≤ 1, with an absolute error of about one unit in the last place of 1.
 #[inline(always)]
 pub fn sin_cos_turns(u: f64) -> [f64; 2] {
-    // 4 u = k + r with an integer k and |r| ≤ ½; the subtraction is exact. The Taylor series are evaluated at y = π r /
-    // 2, |y| ≤ π/4.
+    // 4 u = k + r with an integer k and |r| ≤ ½, and 4 u − k is computed exactly. The Taylor series are evaluated at y = (π/2) r, so |y| ≤
+    // π/4.
     let quarters = (4.0 * u + 0.5) as u32;
     let y = (4.0 * u - quarters as f64) * core::f64::consts::FRAC_PI_2;
     let z = y * y;

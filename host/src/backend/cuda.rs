@@ -178,7 +178,11 @@ impl Cuda {
         Self::devices()?;
         let mut version = 0;
         // SAFETY: writes one integer.
-        raw(unsafe { sys::cuDriverGetVersion(&mut version) }, "reading the driver's version", "this machine")?;
+        raw(
+            unsafe { sys::cuDriverGetVersion(&mut version) },
+            "reading the version of the CUDA driver",
+            "this machine",
+        )?;
         Ok((version / 1000, version % 1000 / 10))
     }
 
@@ -212,13 +216,21 @@ impl Cuda {
         let sums = 2 * LAUNCH_SUMS * MAX_REDUCTION_BLOCKS * 8;
         // SAFETY: allocations of the sizes that `reduce` uses; the context is current.
         unsafe {
-            raw(sys::cuMemAlloc_v2(&mut partial, sums), "allocating space for sums", &name)?;
-            raw(sys::cuMemAlloc_v2(&mut done, 2 * 4 * LAUNCH_SUMS), "allocating space for sums", &name)?;
-            raw(sys::cuMemsetD8Async(done, 0, 2 * 4 * LAUNCH_SUMS, queue.handle()), "clearing space for sums", &name)?;
-            raw(sys::cuMemAlloc_v2(&mut unread, 4 * LAUNCH_SUMS), "allocating space for sums", &name)?;
+            raw(sys::cuMemAlloc_v2(&mut partial, sums), "allocating memory for global sums", &name)?;
+            raw(sys::cuMemAlloc_v2(&mut done, 2 * 4 * LAUNCH_SUMS), "allocating memory for global sums", &name)?;
+            raw(
+                sys::cuMemsetD8Async(done, 0, 2 * 4 * LAUNCH_SUMS, queue.handle()),
+                "clearing memory for global sums",
+                &name,
+            )?;
+            raw(sys::cuMemAlloc_v2(&mut unread, 4 * LAUNCH_SUMS), "allocating memory for global sums", &name)?;
             // The flag 2 is CU_MEMHOSTALLOC_DEVICEMAP: the GPU can access the memory. With unified addressing, the memory has the same
             // address on the GPU and on the host.
-            raw(sys::cuMemHostAlloc(&mut results, 12 * REDUCTION_SLOTS, 2), "allocating pinned memory", &name)?;
+            raw(
+                sys::cuMemHostAlloc(&mut results, 12 * REDUCTION_SLOTS, 2),
+                "allocating page-locked memory for global sums",
+                &name,
+            )?;
             std::ptr::write_bytes(results.cast::<u8>(), 0, 12 * REDUCTION_SLOTS);
         }
         // Launches on other streams also use the memory for sums, so it must be cleared before the first of them.
@@ -288,7 +300,7 @@ impl Cuda {
             let bytes = self.shared.memory.most.saturating_sub(fixed).min(shared + MOST_KEPT);
             // SAFETY: the handle of a loaded kernel.
             let code = unsafe { sys::cuFuncSetAttribute(handle, attribute, bytes as i32) };
-            raw(code, &format!("reserving memory for kernel {entry}"), self.name())?;
+            raw(code, &format!("reserving shared memory for kernel {entry}"), self.name())?;
         }
         trace!("kernel {entry}: ready after {:.2} ms", 1e3 * start.elapsed().as_secs_f64());
         let Instance { name, hot, variants, .. } = *instance;
@@ -332,7 +344,7 @@ impl Cuda {
             };
             if result.is_ok() {
                 let (what, milliseconds) = (describe(code), 1e3 * start.elapsed().as_secs_f64());
-                trace!("module {name}: {what} loaded in {milliseconds:.2} ms");
+                trace!("kernel module {name}: {what} loaded in {milliseconds:.2} ms");
                 break;
             }
         }
@@ -393,7 +405,7 @@ impl Cuda {
                 if blocks > most {
                     let (sites, most) = (threads[0] * blocks, u64::from(threads[0]) * u64::from(most));
                     let code = format!(
-                        "a face has {sites} sites, but at most {most} are possible: choose another grid of processes"
+                        "a face has {sites} sites, but at most {most} are possible: choose a process grid with smaller faces"
                     );
                     return Err(BackendError::Driver { call: "a sum at a face".into(), device: self.device(), code });
                 }

@@ -158,8 +158,8 @@ pub enum BackendError {
     #[error("devices cannot reach each other's memory")]
     NoPeers,
     /// An allocation needs more memory than is free.
-    #[error("{what} needs {} on {device}, which has {} free; use a smaller lattice, fewer right-hand sides or a lower \
-             precision", gib(*bytes), gib(*free))]
+    #[error("too little memory for {what}: {} requested on {device}, which has {} free; use a smaller lattice, fewer \
+             right-hand sides or a lower precision", gib(*bytes), gib(*free))]
     OutOfMemory {
         /// Purpose of the memory.
         what: String,

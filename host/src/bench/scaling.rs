@@ -274,7 +274,7 @@ fn alone(
     let lattices = halved(plan.largest)?;
     let last = lattices.len() - 1;
     for (number, lattice) in lattices.into_iter().enumerate() {
-        debug!("timing kernels without exchanges on {lattice}");
+        debug!("timing kernels on {lattice} without exchanges");
         let domain = Domain::single(backend, lattice)?;
         let volume = lattice.volume() as f64;
         add_times(&mut operations, volume, slowest(network, timed(&domain, plan)?)?);

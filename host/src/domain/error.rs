@@ -41,7 +41,7 @@ pub enum DeviceError {
         expected: String,
     },
     /// The number of fields differs from the number of right-hand sides.
-    #[error("{found} fields for {expected} right-hand sides")]
+    #[error("the number of fields is {found}, but the number of right-hand sides is {expected}")]
     OtherCount {
         /// Number of fields given.
         found: usize,

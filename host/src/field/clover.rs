@@ -59,7 +59,7 @@ fn make_term(gauge: &GaugeField, out: Clover, parity: usize, diagonal: f64, coef
 
 impl DeviceClover {
     fn empty(domain: &Domain, precision: Precision, diagonal: f64) -> Result<Self> {
-        let what = format!("the {precision} clover term on {}", domain.local());
+        let what = format!("the clover term in {precision} precision on {}", domain.local());
         let bytes = Self::bytes_for(precision, domain.half_sites() as usize);
         let half = || domain.backend().allocate(bytes, &what);
         let (term, inverse) = ([half()?, half()?], [half()?, half()?]);

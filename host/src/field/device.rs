@@ -19,7 +19,11 @@ pub struct DeviceField {
 impl DeviceField {
     /// Allocates a field that is zero everywhere.
     pub fn zero(domain: &Domain, shape: FieldShape) -> Result<Self> {
-        let what = format!("a {} {} field on half of {}", shape.precision, shape.kind, domain.local());
+        let kind = match shape.kind {
+            FermionKind::Wilson => "spinors",
+            FermionKind::Staggered => "colour vectors",
+        };
+        let what = format!("a field of {kind} in {} precision on one parity of {}", shape.precision, domain.local());
         let buffer = domain.backend().allocate(shape.bytes(domain.local().half_volume()), &what)?;
         Ok(DeviceField { domain: domain.clone(), buffer, shape })
     }

@@ -38,7 +38,7 @@ impl DeviceGauge {
         factor: f64,
         phases: HopPhases,
     ) -> Result<Self> {
-        let what = format!("a {precision} recon-{storage} gauge field on {}", domain.local());
+        let what = format!("a gauge field ({precision} precision, reconstruct {storage}) on {}", domain.local());
         let bytes = Self::bytes_for(precision, storage, domain.half_sites() as usize);
         let half = || domain.backend().allocate(bytes, &what);
         Ok(DeviceGauge { domain: domain.clone(), halves: [half()?, half()?], factor, phases, precision, storage })

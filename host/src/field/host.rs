@@ -176,7 +176,7 @@ pub type HostColour = HostField<ColourVector>;
 impl<T: Fermion> HostField<T> {
     /// Returns a field that is zero everywhere.
     pub fn zero(lattice: Lattice) -> Self {
-        // The memory comes as zeros from the operating system, so that each page is placed near the thread that writes it first.
+        // The operating system provides memory that is zero already, so that each page is placed near the thread that writes it first.
         Self { lattice, sites: bytemuck::zeroed_vec(lattice.volume()) }
     }
     /// Makes a field from values in lexicographic site order. Panics unless there is exactly one for each site;

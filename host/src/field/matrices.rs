@@ -58,8 +58,8 @@ impl FieldSpace {
             along: Divisor::new(along as u32),
         };
         let (backend, sites) = (self.domain().backend(), self.domain().half_sites());
-        // A warp multiplies as many vectors as it can hold, so most of its work is wasted on few vectors. The number of vectors from which
-        // this kernel is faster has not been measured.
+        // A warp always does the work for the largest number of vectors that it can hold, so with few vectors most of the work is wasted.
+        // The number of vectors from which this kernel is faster has not been measured.
         let size = (sites, tiles as u32);
         if (FEW + 1..=GramOfWarps::MOST).contains(&m.max(k)) {
             backend.reduce(&GRAM_OF_WARPS, self.format(), &GramOfWarps(kernel), size, 0)?;

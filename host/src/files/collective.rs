@@ -60,7 +60,7 @@ impl SharedOutput {
             None => {
                 let name = Path::new(OsStr::from_bytes(&answers[0]));
                 let file = OpenOptions::new().write(true).open(name);
-                (None, file.map_err(SystemError::of("open the file that rank 0 has created")))
+                (None, file.map_err(SystemError::of("open the temporary file that rank 0 has created")))
             }
         };
         Ok(Self { names, file: agree(network, file)? })
@@ -84,8 +84,9 @@ fn make_room(path: &Path, length: u64) -> Result<(PathBuf, Created), SystemError
     let place = match Destination::of(path).map_err(SystemError::of("follow the symbolic links"))? {
         Destination::File(place) => place,
         Destination::Stream(_) => {
-            let why =
-                io::Error::other("the output is a pipe or a device, which cannot be written in parts; name a file");
+            let why = io::Error::other(
+                "the output is a pipe or a device, which cannot be written in parts; name a regular file",
+            );
             return Err(SystemError::of("write")(why));
         }
     };
@@ -147,7 +148,10 @@ mod tests {
         assert_eq!(sentences(&path, "fill", 2), ["cannot write: no storage space, on rank 2; 1 files"; 3]);
         assert_eq!(fs::read(&path).unwrap(), content);
         let nowhere = sentences(&folder.join("missing").join("field"), "", 0);
-        assert!(nowhere[0].starts_with("cannot create a file in the folder: No such file"), "{nowhere:?}");
+        assert!(
+            nowhere[0].starts_with("cannot create a temporary file in the same folder: No such file"),
+            "{nowhere:?}"
+        );
         assert!(nowhere.iter().all(|said| *said == nowhere[0]));
         fs::remove_dir_all(&folder).unwrap();
     }

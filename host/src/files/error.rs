@@ -159,7 +159,7 @@ pub enum Problem {
         hint: &'static str,
     },
     /// Two sources give different values: two records of the file, or the file and the caller.
-    #[error("{what} is {first} according to {first_place} but {second} according to {second_place}")]
+    #[error("{what} is {first} according to the {first_place}, but {second} according to the {second_place}")]
     Disagree {
         /// Name of the value: the lattice or the precision.
         what: &'static str,
@@ -327,7 +327,7 @@ pub enum Problem {
         expected: usize,
     },
     /// The sections of the processes do not make up the lattice.
-    #[error("the parts of the processes do not form the lattice: {why}")]
+    #[error("the parts of the processes do not fit together: {why}")]
     Parts {
         /// Reason why the parts do not fit.
         why: String,
@@ -365,7 +365,9 @@ pub enum LengthRemedy {
 impl std::fmt::Display for LengthRemedy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::WithoutVerification => ": correct the record, or read with verification off to let the length decide",
+            Self::WithoutVerification => {
+                ": correct the record, or read with verification off to use the length of the data instead"
+            }
             Self::Extents => ": correct the record, or give the extents and read with verification off",
             Self::Nothing => "",
         })

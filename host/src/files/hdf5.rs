@@ -66,7 +66,7 @@ pub static HDF5: FileFormat = FileFormat {
 pub const HDF5_MAGIC: &[u8] = b"\x89HDF\r\n\x1a\n";
 
 #[cfg(not(feature = "hdf5"))]
-const WITHOUT: &str = "this build of Ferrite does not include HDF5: build it with the feature hdf5, or choose npy";
+const WITHOUT: &str = "this build of Ferrite does not include HDF5: build it with the feature hdf5, or use npy";
 
 /// Returns the frame around a field. `axes` are those before the axes of the lattice. `values` are the plaquette and the link trace of a
 /// gauge field.
@@ -118,9 +118,9 @@ mod with_library {
         let said = error.to_string();
         Problem::field(
             PLACE,
-            "content",
+            "error of the HDF5 library",
             said.lines().next().unwrap_or_default(),
-            "a file that the HDF5 library can read",
+            "none; check that the temporary folder has enough space (TMPDIR selects it)",
         )
     }
 
@@ -211,8 +211,9 @@ mod with_library {
             },
         );
         let offset = build(&scratch.0).map_err(|error| refused(&error))?;
-        let offset =
-            offset.ok_or(Problem::Unwritable { why: "the HDF5 library does not give the position of the data" })?;
+        let offset = offset.ok_or(Problem::Unwritable {
+            why: "the HDF5 library does not report the position of the data; write npy",
+        })?;
         let data = shape.iter().product::<usize>() as u64 / form.components as u64 * form.site_bytes() as u64;
         let (head, tail) = around(&scratch.0, offset, data).map_err(|error| scratch.unread(error))?;
         let known = move |bytes: &[u8], sum: PartialChecksum| {
@@ -294,13 +295,14 @@ mod with_library {
         let length = image.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
         let bad = |field, found: String, expected: &str| Err(Problem::field(PLACE, field, found, expected));
         let refused = |error: &str| {
-            bad("content", error.lines().next().unwrap_or_default().into(), "a file that the HDF5 library can read")
+            let found = error.lines().next().unwrap_or_default().into();
+            bad("error of the HDF5 library", found, "none; copy or write the file again")
         };
         let found = match serde_json::from_slice(&bytes) {
             Ok(Contents::Field(found)) => found,
             Ok(Contents::Other(names)) => {
                 let expected = "a dataset named links, spinors or colour_vectors, or a single dataset";
-                return bad("datasets", Value::from(names).to_string(), expected);
+                return bad("list of datasets", Value::from(names).to_string(), expected);
             }
             Ok(Contents::Refused(error)) => return refused(&error),
             Err(error) => return refused(&error.to_string()),
@@ -324,7 +326,8 @@ mod with_library {
             return bad(
                 "shape",
                 said(),
-                "(T, Z, Y, X, …) and then (4, 3, 3), (4, 3) or (3); fermion fields may have one more axis in front",
+                "(T, Z, Y, X, 4, 3, 3) for links, (T, Z, Y, X, 4, 3) for spinors or (T, Z, Y, X, 3) for colour vectors; \
+                 fermion fields may have one more axis before T",
             );
         };
         let (fields, lattice) = match *lattice {
@@ -347,7 +350,7 @@ mod with_library {
             }
         };
         let Some(offset) = found.offset else {
-            let expected = "contiguous; convert the file with `h5repack -l CONTI IN OUT`";
+            let expected = "a contiguous dataset; convert the file with `h5repack -l CONTI IN OUT`";
             return bad("layout", format!("chunked, compressed or empty dataset {name}"), expected);
         };
         let stacked = if lattice.len() + site.len() < shape.len() { Some(fields) } else { None };

@@ -77,7 +77,7 @@ pub fn records<R: Read + Seek>(reader: &mut R) -> Result<Vec<LimeRecord>, Proble
         }
         let (begins, ends) = (header[6] & 0x80 != 0, header[6] & 0x40 != 0);
         records.push(LimeRecord { kind, offset, length, begins, ends });
-        // This does not overflow, because the data end inside the file.
+        // The sum does not overflow, because the data end inside the file.
         at = (offset + length).next_multiple_of(8);
     }
     Ok(records)
@@ -123,7 +123,7 @@ pub(crate) fn append_header(file: &mut Vec<u8>, kind: &str, flags: MessageFlags,
         MessageFlags::Alone => 0xc0,
     };
     header[8..16].copy_from_slice(&length.to_be_bytes());
-    // The type has 128 bytes in a header, of which the last is 0.
+    // A header reserves 128 bytes for the type, the last of which is always 0.
     let kind = &kind.as_bytes()[..kind.len().min(127)];
     header[16..16 + kind.len()].copy_from_slice(kind);
     file.extend(header);

@@ -178,7 +178,8 @@ fn propagator(word: &dyn Fn(usize) -> u32, endian: Endian, available: u64) -> Re
         _ => return bad("size of a number", 8, "4 or 8 bytes"),
     };
     if word(12) != 18 {
-        return bad("numbers on a site", 12, "18, a colour matrix; Wilson propagators are read from SciDAC files");
+        let expected = "18 for a colour matrix; Wilson propagators are read from SciDAC files";
+        return bad("count of numbers on a site", 12, expected);
     }
     if word(32) != 0 {
         return bad("order", 32, "0 (x fastest); other orders of sites are not supported");
@@ -230,7 +231,7 @@ pub(super) fn seconds_of(metadata: &[(String, String)]) -> Option<u32> {
 fn propagator_frame(fields: &FermionsToWrite, options: &WriteOptions) -> Result<Frame, Problem> {
     if options.precision != FilePrecision::Single {
         return Err(Problem::Unwritable {
-            why: "MILC's propagators hold single precision only; choose single precision, or SciDAC or npy",
+            why: "MILC propagators are written in single precision only; choose single precision, or SciDAC or npy",
         });
     }
     let lattice = fields.lattice;

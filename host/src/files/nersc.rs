@@ -163,7 +163,7 @@ fn lines(start: &[u8]) -> Result<(Vec<(String, String)>, u64), Problem> {
             None => {}
         }
     }
-    let hint = "END_HEADER must be on a separate line in the first 64 KiB; the file is cut short or corrupt";
+    let hint = "END_HEADER must be on a separate line in the first 64 KiB; the file may be cut short: copy it again";
     Err(Problem::Missing { place: PLACE.into(), field: "END_HEADER", hint })
 }
 

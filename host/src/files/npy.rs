@@ -75,7 +75,7 @@ pub(crate) fn array<R: Read + Seek>(reader: &mut R) -> Result<Array, Problem> {
     let length = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     reader.rewind().map_err(Problem::io("seek to the start"))?;
     let mut bytes = Vec::new();
-    // A header of NumPy has some hundred bytes, so longer ones need not be read.
+    // A header of NumPy has about a hundred bytes, so the first 64 KiB of the file contain all of it.
     reader.by_ref().take(1 << 16).read_to_end(&mut bytes).map_err(Problem::io("read the npy header"))?;
     let cut =
         |needed: usize| Problem::Truncated { what: PLACE.into(), offset: 0, needed: needed as u64, available: length };
@@ -113,7 +113,7 @@ pub(crate) fn array<R: Read + Seek>(reader: &mut R) -> Result<Array, Problem> {
 }
 
 fn bad_shape(shape: &str) -> Problem {
-    Problem::field(PLACE, "shape", shape, "(T, Z, Y, X, …) and then (4, 3, 3), (4, 3), (3), (4, 4, 3, 3) or (3, 3)")
+    Problem::field(PLACE, "shape", shape, "(T, Z, Y, X) followed by (4, 3, 3), (4, 3), (3), (4, 4, 3, 3) or (3, 3)")
 }
 
 /// Returns the lengths of axes in parentheses.

@@ -127,7 +127,7 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     };
     let Some(endian) = recognise(bytes, available) else {
         let found = format!("{:?}", extents(bytes, Endian::Little));
-        return Err(Problem::field(PLACE, "extents", found, "N0 N1 N2 N3 = T X Y Z, 32-bit integers, little-endian"));
+        return Err(Problem::field(PLACE, "extents", found, "T, X, Y and Z of the lattice as four 32-bit integers"));
     };
     let [t, x, y, z] = extents(bytes, endian).map(|extent| extent as usize);
     let lattice = even_lattice_from([x, y, z, t], PLACE)?;
@@ -163,7 +163,7 @@ fn frame(links: &LinksToWrite, options: &WriteOptions) -> Result<Frame, Problem>
     }
     if lattice.require_even().is_err() {
         return Err(Problem::Unwritable {
-            why: "openQCD's files hold even and odd sites: every extent must be even; choose ILDG or NERSC",
+            why: "openQCD's files hold lattices with even extents only; choose ILDG or NERSC",
         });
     }
     let [x, y, z, t] = lattice.size();

@@ -168,7 +168,8 @@ fn header(reader: &mut Image, options: &ReadOptions) -> Result<Header, Problem> 
         return Err(Problem::Trailing { offset: end, extra, another });
     }
     if header.data_length > header.needed() {
-        header.notes.push(format!("{} bytes after the data are ignored", header.data_length - header.needed()));
+        let extra = header.data_length - header.needed();
+        header.notes.push(format!("all bytes after the data are ignored (number of bytes: {extra})"));
     }
     byte_order(reader, &mut header, family.byte_order, options)?;
     checked(header, options)
@@ -233,9 +234,9 @@ fn checked(header: Header, options: &ReadOptions) -> Result<Header, Problem> {
         Some(lattice) if lattice != header.lattice => Err(Problem::Disagree {
             what: "the lattice",
             first: lattice.to_string(),
-            first_place: "the caller",
+            first_place: "request",
             second: header.lattice.to_string(),
-            second_place: "the file",
+            second_place: "file",
         }),
         _ => Ok(header),
     }
@@ -255,15 +256,17 @@ fn header_in_block<T: Fermion>(image: &mut Image, number: usize, options: &ReadO
         return Err(Problem::field("file", "content", "something else", format!("a block of {} fields", T::NAME)));
     };
     if number >= first.fields {
-        let found = format!("{} fields, numbered from 0", first.fields);
-        let expected = format!("field {number}: choose a number from 0 to {}", first.fields - 1);
-        return Err(Problem::field("file", "content", found, expected));
+        let expected = format!(
+            "more than {number}, because field {number}, counted from 0, is requested; choose a number from 0 to {}",
+            first.fields - 1
+        );
+        return Err(Problem::field("file", "number of fields", first.fields.to_string(), expected));
     }
     if !records.is_empty() {
         return Ok(records.swap_remove(number));
     }
     if let Arrangement::Sites = first.arrangement {
-        // This does not overflow, because the fields end inside the file.
+        // The offset does not overflow, because the fields end inside the file.
         first.offset += number as u64 * first.needed();
     }
     Ok(first)
@@ -388,8 +391,8 @@ fn gauge_at(
     let computed =
         |measured: &(Plaquettes, f64), name| if name == PLAQUETTE_NAME { measured.0.mean } else { measured.1 };
     if let Err(problem) = checksum.require(options) {
-        // The plaquette shows why the checksum is wrong. Corrupt bits change the plaquette by more than its last digits, unless they are
-        // few and low. A checksum that was computed by another rule leaves the plaquette unchanged.
+        // The plaquette shows why the checksum is wrong. Corrupt bits change the plaquette by more than its last digits, unless only few
+        // bits of low order are corrupt. A checksum that was computed by another rule leaves the plaquette unchanged.
         let sound =
             checks::links(&gauge, header.precision, options, parts).and_then(|_| checks::measured(&gauge, parts));
         let Ok(measured) = sound else { return Err(comm_or(sound.map(|_| ()), problem)) };

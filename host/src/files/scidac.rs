@@ -180,8 +180,8 @@ fn headers<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<Vec<
     let records = lime::records(reader)?;
     let fields = data_records(&records);
     if fields.len() > MOST_FIELDS {
-        let found = format!("{} data records", fields.len());
-        return Err(Problem::field("LIME file", "content", found, format!("at most {MOST_FIELDS}")));
+        let found = fields.len().to_string();
+        return Err(Problem::field("LIME file", "number of data records", found, format!("at most {MOST_FIELDS}")));
     }
     let mut headers = Vec::new();
     for record in 0..fields.len() {
@@ -271,9 +271,11 @@ impl<'a> Surroundings<'a> {
     /// Returns the surroundings of data record number `number`; `fields` has the indices of all data records.
     fn of(all: &'a [LimeRecord], fields: &[usize], number: usize) -> Result<Self, Problem> {
         let Some(&at) = fields.get(number) else {
-            let found = format!("{} data records", fields.len());
-            let expected = format!("ildg-binary-data or scidac-binary-data number {number}");
-            return Err(Problem::field("LIME file", "content", found, expected));
+            let expected = format!(
+                "more than {number}, because record {number} of type ildg-binary-data or scidac-binary-data, counted \
+                 from 0, is requested"
+            );
+            return Err(Problem::field("LIME file", "number of data records", fields.len().to_string(), expected));
         };
         let (begin, next) = (number.checked_sub(1).map_or(0, |i| fields[i] + 1), fields.get(number + 1).copied());
         Ok(Self {
@@ -301,8 +303,8 @@ impl<'a> Surroundings<'a> {
     }
     /// Returns the records that belong to the data, after those that describe the file.
     fn own(&self) -> impl Iterator<Item = &'a LimeRecord> {
-        // Two kinds of records stand between two fields: first the checksum of the first field, then the descriptions of the second field
-        // or the start of another file.
+        // Between two fields are two kinds of records: first the checksum of the first field, then the descriptions of the second field or
+        // the start of another file.
         let (before, after) = (self.before, self.after);
         let begin = match self.is_first {
             true => 0,
@@ -366,7 +368,7 @@ impl Descriptions {
         leniency: &mut Leniency,
     ) -> Result<(Lattice, &'static str), Problem> {
         let mut sizes = [
-            (options.lattice.map(|l| l.size()), "the caller"),
+            (options.lattice.map(|l| l.size()), "request"),
             (self.ildg.size, ILDG_RECORD),
             (self.etmc[0].size, ETMC[0]),
             (self.etmc[1].size, ETMC[1]),
@@ -429,16 +431,17 @@ impl Descriptions {
         for (format, place) in self.etmc.iter().zip(ETMC) {
             let needed = volume * 24 * precision.bytes() as u64;
             if *format != IldgFormat::default() && needed != data.length {
-                let said =
-                    format!("a spinor field on the {lattice} lattice in {precision} precision ({place}) has {needed}");
-                leniency.or_note(extent.unfit(said), "the length is used")?;
+                let said = format!(
+                    "a spinor field on the {lattice} lattice in {precision} precision ({place}) has {needed} bytes"
+                );
+                leniency.or_note(extent.unfit(said), "the length of the data determines the kind of field")?;
             }
         }
         if let Some(stated) = self.private.site_bytes
             && stated != site_bytes
         {
             let said = format!("typesize × datacount of the {RECORD} is {stated} for each of {volume} sites");
-            leniency.or_note(extent.unfit(said), "the length is used")?;
+            leniency.or_note(extent.unfit(said), "the length of the data determines the kind of field")?;
         }
         Ok(())
     }
@@ -459,8 +462,9 @@ impl<'a> DataExtent<'a> {
         let volume = lattice.volume() as u64;
         let extent = Self { data, lattice, volume, site_bytes: data.length / volume, format };
         if !data.length.is_multiple_of(volume) || extent.site_bytes == 0 {
-            let said =
-                format!("the length is not a multiple of {volume}, the sites of the {lattice} lattice ({place})");
+            let said = format!(
+                "the length is not a multiple of {volume}, the number of sites of the {lattice} lattice ({place})"
+            );
             return Err(extent.unfit(said));
         }
         Ok(extent)
@@ -484,7 +488,7 @@ impl<'a> DataExtent<'a> {
         match *self.format == ILDG {
             true => {
                 let needed = LINKS as u64 * number * self.volume;
-                format!("links on the {lattice} lattice in {stated} precision ({place}) have {needed}")
+                format!("links on the {lattice} lattice in {stated} precision ({place}) have {needed} bytes")
             }
             false => format!(
                 "the length per site is not a multiple of the {number} bytes of a complex number in {stated} precision \

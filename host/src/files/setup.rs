@@ -127,12 +127,12 @@ impl SetupHeader {
             return unwritable("a multigrid setup needs 1 to 1024 vectors");
         }
         let Value::Object(operator) = &self.operator else {
-            return unwritable("the description of the operator is not a JSON object");
+            return unwritable("the description of the operator must be a JSON object");
         };
         let (lattice, links, program) = (self.lattice.size(), &*self.links, &*self.program);
         let text = to_json(&HeaderRecord { format: FORMAT, lattice, links, operator, program, vectors: self.vectors });
         if text.len() > MOST_TEXT {
-            return unwritable("the description of the operator and of the links is longer than 64 KiB");
+            return unwritable("the description of the operator and of the links is longer than 64 KiB: shorten it");
         }
         Ok(text)
     }
@@ -206,9 +206,9 @@ fn other_lattice(caller: Lattice, file: Lattice) -> Problem {
     Problem::Disagree {
         what: "the lattice",
         first: caller.to_string(),
-        first_place: "the caller",
+        first_place: "request",
         second: file.to_string(),
-        second_place: "the header of the setup",
+        second_place: "header of the setup",
     }
 }
 
@@ -298,7 +298,7 @@ impl<'a> SetupWriter<'a> {
         let file = &self.output.as_ref().ok_or(FAILED)?.file;
         let number = self.sums.len();
         if number == self.header.vectors {
-            let why = "all vectors of the header have already been written; write no more";
+            let why = "the file already has as many vectors as its header declares; write no more";
             return Err(Problem::Unwritable { why });
         }
         let even = self.even_sites(vector).map_err(Problem::in_field(number))?;
@@ -345,7 +345,7 @@ impl<'a> SetupWriter<'a> {
         settle(self.parts.network, finished).map_err(FileError::at(&self.path))
     }
     fn finish_all(&mut self) -> Result<(), Problem> {
-        // If this function returns an error, the file is removed before other processes continue.
+        // `output` is owned here, so that an error of this function removes the file before other processes continue.
         let output = self.output.take().ok_or(FAILED)?;
         let (written, expected) = (self.sums.len(), self.header.vectors);
         if written < expected {
@@ -439,7 +439,7 @@ impl Contents {
             return Err(Problem::Length {
                 place: vector.place(),
                 length: vector.length,
-                said: format!("a vector on the even sites of the {} lattice has {needed}", header.lattice),
+                said: format!("a vector on the even sites of the {} lattice has {needed} bytes", header.lattice),
                 would: "the file is damaged: copy it again, or delete it to compute the setup again".into(),
                 remedy: LengthRemedy::Nothing,
             });
@@ -528,7 +528,8 @@ impl<'a> SetupReader<'a> {
             let (Some(offset), Some(stored)) = (self.contents.offsets.get(number), self.contents.sums.get(number))
             else {
                 let expected = format!("more than {number}, because vector {number}, counted from 0, is requested");
-                return Err(Problem::field("header of the setup", "vectors", header.vectors.to_string(), expected));
+                let found = header.vectors.to_string();
+                return Err(Problem::field("header of the setup", "number of vectors", found, expected));
             };
             self.read_at(*offset, stored).map_err(Problem::in_field(number))
         };

@@ -72,7 +72,8 @@ pub fn write_block<'a, T: Fermion>(
             return Err(NO_FIELD);
         }
         if axes.iter().product::<usize>() != fields.len() {
-            let why = "the number of fields differs from the product of the axes; give as many fields as the product";
+            let why = "the number of fields differs from the product of the axis lengths; give as many fields as the \
+                       product";
             return Err(Problem::Unwritable { why });
         }
         for (number, field) in fields.iter().enumerate() {
@@ -121,7 +122,7 @@ fn write(
 /// *Collective.* Checks a gauge field, and makes the frame of its file.
 fn gauge_frame(gauge: &HostGauge, options: &WriteOptions, parts: &FileParts) -> Result<Frame, Problem> {
     let Some(format) = &options.format.links else {
-        let why = "this format holds propagators, not links; choose a format of links, such as ILDG";
+        let why = "the chosen format holds propagators, not links; choose a format for links, such as ILDG";
         return Err(Problem::Unwritable { why });
     };
     let required = ReadOptions { allow_non_unitary: !format.two_rows, ..Default::default() };
@@ -144,6 +145,6 @@ fn fermion_frame<T: Fermion>(
 }
 
 fn fermions_of(options: &WriteOptions) -> Result<&'static FermionsFormat, Problem> {
-    let why = "this format holds links; write fermion fields as SciDAC or npy";
+    let why = "the chosen format holds links only; write fermion fields as SciDAC or npy";
     options.format.fermions.as_ref().ok_or(Problem::Unwritable { why })
 }

@@ -184,7 +184,7 @@ fn projected_sum(
             let kernel = Staple {
                 links: sides.both(),
                 input: middle.both().map(|middle| middle.direction(mu)),
-                // This argument has no effect, because `keep` is 0.
+                // The value of `out` has no effect, because `keep` is 0.
                 out,
                 sum: out,
                 geometry: links.bordered().geometry,

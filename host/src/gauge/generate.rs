@@ -71,7 +71,7 @@ pub const NOISE_SOURCES: u32 = 1 << 24;
 pub fn noise_source<T: Fermion>(section: impl Into<Section>, seed: u64, number: u32) -> HostField<T> {
     let section = section.into();
     let mut source = HostField::<T>::zero(section.local);
-    // The number of the source stands above the bits that distinguish different uses of a seed.
+    // The number of the source occupies the bits above those that distinguish different uses of a seed.
     let substream = SOURCE | (number % NOISE_SOURCES) << 8;
     source.sites_mut().par_iter_mut().enumerate().for_each(|(index, site)| {
         let mut stream = Philox::new(seed, section.global_index(index) as u64, substream);

@@ -111,7 +111,7 @@ fn first_problem(all: &[Vec<u8>]) -> Option<String> {
     Some(match all.iter().filter(|problem| !problem.is_empty()).count() {
         1 => format!("rank {rank}: {first}"),
         2 => format!("rank {rank} and one other rank: {first}"),
-        several => format!("rank {rank} and {} others: {first}", several - 1),
+        several => format!("rank {rank} and {} other ranks: {first}", several - 1),
     })
 }
 

@@ -97,7 +97,8 @@ pub(super) struct ZoneMemory {
 impl ZoneMemory {
     pub fn new(backend: &dyn Backend, layout: ZoneLayout) -> Result<Self> {
         let zones = backend.allocate_apart(layout.zone_bytes(), "ghost zones")?;
-        let packed = backend.allocate_apart(layout.turn_bytes(), "faces for ghost zones of other processes")?;
+        let packed =
+            backend.allocate_apart(layout.turn_bytes(), "faces to be sent to ghost zones of other processes")?;
         Ok(ZoneMemory { layout, zones, packed, count: 0, ready: backend.event(false)? })
     }
     /// Returns the turn of the last exchange, 0 or 1.

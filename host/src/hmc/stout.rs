@@ -196,7 +196,7 @@ impl StoutSmearing {
     fn propagate(&self, links: &GaugeField, weights: &Weights, gradient: &GaugeField) -> Result {
         let (domain, format) = (links.domain(), Format::of(links.precision()));
         let (rho, directions) = (self.rho, self.directions());
-        // Λ is also needed on neighbouring sites of other processes. It takes less time to compute it there again than to fetch it.
+        // Λ is also needed on sites of neighbouring processes. Computing it on these sites again takes less time than fetching it.
         gradient.fill_border()?;
         let lattice = links.bordered_with_ends();
         for parity in 0..2 {

@@ -140,7 +140,7 @@ pub enum MultigridError {
     /// Aggregates of one site below the finest level, which would not make a coarser level.
     #[error(
         "aggregates of 1×1×1×1 on level {level} make no coarser level: remove them{}",
-        fitting.map_or(String::new(), |block| format!(", or choose larger ones, such as {}", extents(block)))
+        fitting.map_or(String::new(), |block| format!(", or choose larger ones, such as {}", typed(block)))
     )]
     SingleSites {
         /// Number of the level, of which 0 is the finest.
@@ -177,12 +177,16 @@ pub const MOST_VECTORS: usize = gpu_kernels::coarse::MOST_COARSE_VECTORS as usiz
 fn extents([x, y, z, t]: [usize; 4]) -> String {
     format!("{x}×{y}×{z}×{t}")
 }
+/// Returns extents in the form in which users give them.
+fn typed([x, y, z, t]: [usize; 4]) -> String {
+    format!("{x},{y},{z},{t}")
+}
 fn suggestion(fitting: Option<[usize; 4]>) -> String {
-    fitting.map_or(String::new(), |block| format!("; for example {}", extents(block)))
+    fitting.map_or(String::new(), |block| format!("; for example {}", typed(block)))
 }
 /// Returns advice if `numbers` components for each chirality are too few: aggregates of at least `least` sites, or fewer vectors.
 fn remedy(least: usize, fitting: Option<[usize; 4]>, numbers: usize) -> String {
-    let larger = fitting.map(|block| format!("aggregates of at least {least} sites, such as {}", extents(block)));
+    let larger = fitting.map(|block| format!("aggregates of at least {least} sites, such as {}", typed(block)));
     let most = numbers - numbers % VECTORS_STEP;
     let fewer = (most > 0).then(|| format!("at most {most} vectors"));
     match (larger, fewer) {
@@ -269,7 +273,7 @@ impl MultigridParams {
     /// `lattice` are the extents of the level.
     fn expect_numbers(&self, block: [usize; 4], level: usize, lattice: [usize; 4]) -> Result<(), MultigridError> {
         let (sites, vectors) = (block.iter().product::<usize>(), self.vectors);
-        // Vectors on a coarse level have one component for each near-null vector and chirality.
+        // Numbers are counted for one chirality. A site of a coarse level has one of them for each near-null vector.
         let on_site = if level == 0 { NUMBERS_OF_SPINOR } else { vectors };
         let (numbers, least) = (on_site * sites, vectors.div_ceil(on_site).max(2));
         if numbers < vectors {
@@ -337,7 +341,7 @@ mod tests {
         let params = MultigridParams { blocks, ..Default::default() };
         let error = params.aggregates(Lattice::new([8, 8, 8, 8]).unwrap()).unwrap_err().to_string();
         assert!(
-            error.contains("4×4×4×8") && error.contains("level 0") && error.contains("for example 4×4×4×4"),
+            error.contains("4×4×4×8") && error.contains("level 0") && error.contains("for example 4,4,4,4"),
             "{error}"
         );
         let params = MultigridParams { vectors: 20, ..Default::default() };
@@ -361,21 +365,21 @@ mod tests {
             24,
             &[[1; 4]],
             [8; 4],
-            &["1×1×1×1 on level 0 have 6 components", "the 24 near-null", "at least 4 sites, such as 1×1×2×2"],
+            &["1×1×1×1 on level 0 have 6 components", "the 24 near-null", "at least 4 sites, such as 1,1,2,2"],
         );
-        refused(24, &[[1, 1, 1, 2]], [8; 4], &["have 12 components", "such as 1×1×2×2, or at most 8 vectors"]);
+        refused(24, &[[1, 1, 1, 2]], [8; 4], &["have 12 components", "such as 1,1,2,2, or at most 8 vectors"]);
         refused(
             64,
             &[[1, 1, 2, 4]],
             [8; 4],
-            &["have 48 components", "at least 11 sites, such as 2×2×2×2, or at most 48 vectors"],
+            &["have 48 components", "at least 11 sites, such as 2,2,2,2, or at most 48 vectors"],
         );
         refused(64, &[[1; 4]], [2; 4], &["choose another solver"]);
         refused(
             8,
             &[[2; 4], [1; 4]],
             [8; 4],
-            &["on level 1 make no coarser level: remove them, or choose larger ones, such as 1×1×1×2"],
+            &["on level 1 make no coarser level: remove them, or choose larger ones, such as 1,1,1,2"],
         );
         assert_eq!(found(24, &[[1, 1, 2, 2], [1, 1, 1, 2]], [8; 4]), Ok(vec![[1, 1, 2, 2], [1, 1, 1, 2]]));
         assert_eq!(found(8, &[[1, 1, 1, 2]], [4; 4]), Ok(vec![[1, 1, 1, 2]]));

@@ -264,12 +264,12 @@ impl MultigridParams {
             kept += of_level;
             spinors += sites / 2 * spinors_of(self.vectors as u32) as usize;
         }
-        // Memory of a cycle: scratch fields of operators, residuals, images and corrections; on coarse levels also the directions of
+        // A cycle needs scratch fields of operators, residuals, images and corrections, and on coarse levels also the directions of
         // solvers.
         let cycle = |nrhs| {
             let coarse = FieldShape::spinors(Precision::Single, nrhs).bytes(spinors);
             let directions = self.cycle.inner.steps.max(self.cycle.coarsest.basis);
-            // A smoother has a residual, a correction and two scratch vectors, and its operator has one scratch vector.
+            // A smoother has a residual, a correction and two scratch vectors. The other vectors belong to the cycle and to its operators.
             let smoothers = 1 + usize::from(self.cycle.pre_smoothing > 0);
             6 * half(Precision::Single, nrhs)
                 + (4 * smoothers + 2) * half(smoother, nrhs)

@@ -101,7 +101,8 @@ impl EnsembleProperties {
             (part.links_bytes(Precision::Double), 2 * MomentumField::bytes_for(Precision::Double, sites));
         let mut needs = vec![("links and their copies", 6 * links), ("momenta", 2 * momenta)];
         if self.identities {
-            // The force of the whole action and the gradient of loops take one field more than molecular dynamics.
+            // The identities need the force of the whole action and the gradient of loops, which is one field more than molecular dynamics
+            // needs.
             needs.push(("identities", momenta));
         }
         let mut exchanges = Exchanges::of(part).border(Precision::Double);
@@ -109,7 +110,7 @@ impl EnsembleProperties {
             exchanges = exchanges.border(Precision::Single);
         }
         if self.pseudofermions > 0 {
-            // Memory of forces: solutions and directions for all poles, and pairs of vectors on the bordered lattice.
+            // Forces need solutions and directions for all poles, and pairs of vectors on the bordered lattice.
             let vector = |sites| FieldShape::colours(Precision::Double, 1).bytes(sites);
             let of_forces = self.pseudofermions * ((2 * POLES + 8) * vector(sites) + 2 * POLES * vector(wide));
             // Condensates are measured while forces need no memory, so only the larger of both counts.
@@ -137,7 +138,8 @@ impl EnsembleProperties {
             let pair = 5 * low + if wide > sites { 4 * vector(of_forces, wide) } else { 0 };
             // Solvers have vectors in two precisions. Each stored solution also has a basis vector and the image of that vector.
             let exact = if wilson.exact { 10 * own + 3 * wilson.guesses * own + 2 * pair } else { 0 };
-            // Solutions and directions for all poles; the function of molecular dynamics has half as many poles as that of the action.
+            // A rational function needs solutions and directions for all of its poles. The function of molecular dynamics has half as many
+            // poles as that of the action.
             let poles = wilson.rational * POLES;
             let rational = (2 * poles * own).max(poles / 2 * (2 * low + pair));
             let vectors = (wilson.pseudofermions + 8) * own + exact.max(rational);
@@ -160,7 +162,8 @@ impl EnsembleProperties {
                 }
             }
             if wilson.exponential {
-                // Exponents of clover terms on both parities in double precision, and two fields of blocks on one parity for a force.
+                // Memory is needed for the exponents of clover terms on both parities in double precision, and for two fields of blocks on
+                // one parity that a force uses.
                 let blocks = |precision| 2 * DeviceClover::bytes_for(precision, sites);
                 needs.push(("derivatives of clover terms", blocks(Precision::Double) + blocks(of_forces)));
             }
@@ -170,10 +173,10 @@ impl EnsembleProperties {
             }
         }
         if self.stout_levels > 0 {
-            // Stout links of all levels in double and single precision, and the fields of their derivative.
+            // Memory is needed for stout links of all levels in double and single precision, and for the fields of their derivative.
             let derivative = MomentumField::bytes_for(Precision::Double, 2 * wide);
             needs.push(("stout links", 2 * self.stout_levels * links + derivative));
-            // Gradients with respect to stout links have a border, in the precision of the solver.
+            // Gradients with respect to stout links have a border in the precision of the solver, which may be single.
             exchanges = exchanges.border(Precision::Single);
             if self.pseudofermions > 0 {
                 needs.push(("gradients of stout links", links));
@@ -184,7 +187,7 @@ impl EnsembleProperties {
         }
         if self.hisq {
             needs.push(("links of the first level of HISQ, and their gradients", 4 * links));
-            // Gradients with respect to links of the first level have a border, in the precision of the solver.
+            // Gradients with respect to links of the first level have a border in the precision of the solver, which may be single.
             exchanges = exchanges.border(Precision::Single);
         }
         needs.extend(exchanges.needs());

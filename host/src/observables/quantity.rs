@@ -175,7 +175,7 @@ pub static CONDENSATE: Quantity = Quantity {
     key: "condensate",
     unit: "a^-3",
     kernel: None,
-    meaning: "ψ̄ψ = tr M⁻¹ / V of one staggered field, which is four flavours, from noise vectors",
+    meaning: "ψ̄ψ = tr M⁻¹ / V of one staggered field, which describes four flavours, from noise vectors",
     digits: Digits::Fixed(6),
     ..PLAQUETTE
 };

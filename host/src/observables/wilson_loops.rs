@@ -47,8 +47,8 @@ pub fn separations(distance: usize, off_axis: bool) -> Vec<([usize; 3], usize)> 
 
 /// Returns the bytes of host memory that [`wilson_loops`] adds to the links.
 pub fn bytes(lattice: Lattice, off_axis: bool) -> usize {
-    // Matrices for each site: three spatial links, the product of a direction, the product so far, the next one and the one across the
-    // boundary, and products of shorter paths.
+    // A site needs matrices for three spatial links, for four products (that of a direction, the product so far, the next one, and the one
+    // across the boundary), and for products of shorter paths.
     (3 + 4 + if off_axis { 5 } else { 1 }) * size_of::<Matrix>() * lattice.volume()
 }
 
@@ -204,7 +204,7 @@ impl AxialLinks {
     fn traces(&self, whole: &[Matrix], r: [i64; 3], time: usize) -> Vec<f64> {
         let (plane, shifted) = (self.plane, self.shifted(r));
         let times = whole.len() / plane;
-        // Products P†(x) S(x) P(x+R) of loops that cross the boundary; such loops begin at the last times.
+        // `across` holds the products P†(x) S(x) P(x+R) of loops that cross the boundary. Such loops begin in the last `time` time slices.
         let first = (times - time) * plane;
         let across: Vec<Matrix> = (first..whole.len())
             .into_par_iter()

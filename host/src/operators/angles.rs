@@ -85,9 +85,9 @@ pub(super) static THETA: Key = Key::new(
     "theta",
     "TX,TY,TZ,TT",
     KeyKind::Numbers,
-    "Angles of twisted boundary conditions, in radians: fermions get the phase exp(i theta) in each direction, in \
-     addition to the sign of bc-time, and each hop the phase exp(i theta/L); links are stored with all 18 reals, long \
-     links with 13 or 9 [default: 0,0,0,0]",
+    "Angles of twisted boundary conditions, in radians: psi(x + L) = exp(i theta) psi(x) in each direction, in t also \
+     with the sign of bc-time; unless all angles are 0, links are stored with 18 reals, and long links with 18, 13 or \
+     9 [default: 0,0,0,0]",
     "[0.5, 0.0, 0.0, 0.0]",
 )
 .or("0,0,0,0");

@@ -72,13 +72,18 @@ static CLOVER_R: Key = Key::new(
     "clover-r",
     "CR",
     KeyKind::Number,
-    "Chroma's clovCoeffR, instead of csw: the coefficient of the spatial planes is CR / xi_0",
+    "Chroma's clovCoeffR, with clover-t instead of csw: the clover coefficient of the spatial planes is CR / xi_0",
     "1.0",
 )
 .instead_of("csw");
-static CLOVER_T: Key =
-    Key::new("clover-t", "CT", KeyKind::Number, "Chroma's clovCoeffT, the coefficient of the temporal planes", "1.0")
-        .instead_of("csw");
+static CLOVER_T: Key = Key::new(
+    "clover-t",
+    "CT",
+    KeyKind::Number,
+    "Chroma's clovCoeffT, with clover-r instead of csw: the clover coefficient of the temporal planes",
+    "1.0",
+)
+.instead_of("csw");
 static SCHUR: Key = Key::new(
     "schur",
     "NAME",

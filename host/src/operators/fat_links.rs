@@ -338,7 +338,8 @@ impl Improvement {
     /// Packs the links like [`pack`](Self::pack), but multiplies fat links by `phases` and long links by the cubes of `phases`. Long links
     /// with such factors are not in SU(3), so `storage` must keep the phases of their determinants, or all reals.
     pub fn pack_with(&self, phases: HopPhases, precision: Precision, storage: LinkStorage) -> Result<StaggeredLinks> {
-        // Components in fixed point must lie between −1 and 1. A phase mixes real and imaginary parts, which can become larger by √2.
+        // Components in fixed point must lie between −1 and 1. A phase mixes real and imaginary parts, which can become larger by a factor
+        // of √2.
         let fixed_point = precision == Precision::Half || storage.half;
         let turned = |scale: f64| if phases.are_none() { scale } else { scale * std::f64::consts::SQRT_2 };
         let fat_scale = if fixed_point { turned(self.fat_scale) } else { 1.0 };

@@ -96,8 +96,8 @@ static SPREAD_BOUNDARY: Key = Key::new(
     "spread-boundary",
     "",
     KeyKind::Switch,
-    "Spread the antiperiodic boundary condition as factors exp(i pi/T) over all links in t, as in CL2QCD, instead of \
-     changing the sign of the last links",
+    "Spread the antiperiodic boundary condition over all links in t, as factors exp(i pi/T) for T time slices (as in \
+     CL2QCD), instead of changing the sign of the links that cross the boundary",
     "false",
 )
 .or("false");

@@ -174,7 +174,7 @@ pub(super) static XI: Key = Key::new(
     "xi",
     "XI",
     KeyKind::Number,
-    "Bare anisotropy xi_0, the ratio of the spatial to the temporal lattice spacing [default: 1]",
+    "Bare anisotropy xi_0, at tree level the ratio of the spatial to the temporal lattice spacing [default: 1]",
     "1.0",
 )
 .or("1");

@@ -252,8 +252,8 @@ impl EvenOdd for EvenOddWilson {
                 self.apply_diagonal(DiagonalForm { parity, inverse: false, dagger }, here, &mut image)?;
                 self.wilson.dslash_add(parity, dagger, (1.0, &image), (-hop, there), out)
             }
-            // M is computed by other kernels than M̂, as a check: the hopping term first, and then the sum with the diagonal term by linear
-            // algebra.
+            // As a check, M is computed by kernels other than those of M̂: first the hopping term, and then its sum with the diagonal term
+            // by linear algebra.
             None => {
                 self.wilson.dslash(parity, dagger, there, out)?;
                 let factor = |c: f64| vec![Complex64::from(c); out.nrhs()];
@@ -270,7 +270,7 @@ impl EvenOdd for EvenOddWilson {
     }
     fn residual_factor(&self) -> f64 {
         match self.schur {
-            // A is close to d, its value on links that are 1.
+            // A is close to d, its value on unit links.
             Schur::Symmetric => self.wilson.params().diagonal(),
             Schur::Asymmetric => 1.0,
         }

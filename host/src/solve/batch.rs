@@ -205,8 +205,8 @@ impl Report {
             Precision::Double => 3,
         };
         let links = usize::from(!self.reconstruction.half) + usize::from(self.reconstruction == LinkStorage::FULL);
-        // An escalation from half to single precision may also change the links to 16 bits. The factor 2 lets the number grow in this case
-        // too.
+        // An escalation from half to single precision may also change the links to 16 bits. The factor 2 lets the height increase in this
+        // case too.
         2 * (digits(self.precision) + digits(self.outer)) + links
     }
     /// Adds `n` right-hand sides that were not solved.

@@ -222,9 +222,14 @@ impl Adviser {
                     many if many < 1e6 => format!("about {:.0}", 10.0 * (many / 10.0).round()),
                     _ => "more than a million".into(),
                 };
+                let sides = if self.sources[1] == 1 {
+                    "the right-hand side".into()
+                } else {
+                    format!("each of {all} right-hand sides")
+                };
                 format!(
-                    "BiCGstab needs {whole} iterations for each of {all} right-hand sides; multigrid costs as much as \
-                     about {:.0} iterations for the setup and {SOLVE} for each right-hand side",
+                    "BiCGstab needs {whole} iterations for {sides}; multigrid costs as much as about {:.0} iterations \
+                     for the setup and {SOLVE} for each right-hand side",
                     self.setup
                 )
             });

@@ -359,19 +359,20 @@ impl<'g> Configuration<'g> {
         }
         if !StaggeredLinks::exists(true, precision, asked) {
             return invalid(
-                "staggered operators exist in double, single and half precision with 18, 13, 12, 9 or 8 reals, and in \
-                 single with 18h, 13h, 12h, 9h or 8h",
+                "staggered operators exist in double, single and half precision with links of 18, 13, 12, 9 or 8 \
+                 reals, and in single precision also with 18h, 13h, 12h, 9h or 8h: choose one of these formats",
             );
         }
         if !staggered.is_improved() && asked.keeps_phase() {
             return invalid(
-                "the links of the naive staggered operator are in SU(3), so 18, 12 or 8 reals determine them; 13 and 9 \
+                "the links of the naive staggered operator are in SU(3): choose 18, 12 or 8 reals; 13 and 9 reals \
                  apply to long links of improved operators",
             );
         }
         if staggered.spread && staggered.params.boundary != TimeBoundary::Antiperiodic {
             return invalid(
-                "only an antiperiodic boundary condition can be spread over all links in t: choose it, or no spread",
+                "only an antiperiodic boundary condition can be spread over all links in t: choose an antiperiodic \
+                 one, or remove spread-boundary",
             );
         }
         Ok(self.possible(operator, asked)?)
@@ -418,7 +419,8 @@ impl<'g> Configuration<'g> {
             part.expect(&self.domain, operator.shape(x.even.precision(), x.even.nrhs()))?;
         }
         if operator.is_spread() {
-            let why = "a boundary condition that is spread over all links needs fields in host memory";
+            let why =
+                "a boundary condition that is spread over all links needs fields in host memory: pass host fields";
             return Err(SolveFailure::Solver(SolveError::Invalid(why)));
         }
         let reconstruction = self.format(&operator, x.even.precision(), LinkStorage::FULL)?;

@@ -42,8 +42,8 @@ impl Request {
         let normal = 3 * usize::from(normal);
         // The right-hand side is copied to reorder it when the batch becomes smaller.
         let copy = usize::from(nrhs > 1 && !method.is_block);
-        // Number of vectors in the outer precision: solution, right-hand side, residual and, with reliable updates, the best solution so
-        // far.
+        // `outer` is the number of vectors in the outer precision: solution, right-hand side, residual and, with reliable updates, the best
+        // solution so far. Positive operators are counted with five.
         let outer = match (positive, defect) {
             (true, _) => 5 + if defect { 0 } else { copy },
             (false, true) => 3,
@@ -66,7 +66,7 @@ impl Request {
         if operator.diagonal_bytes(double, sites) > 0 {
             parts.push(("diagonal term and its inverse in double", operator.diagonal_bytes(double, sites)));
             parts.push((
-                "diagonal term and its inverse of the iteration",
+                "diagonal term of the iteration, and its inverse",
                 operator.diagonal_bytes(self.precision, sites),
             ));
         }

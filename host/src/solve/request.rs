@@ -80,7 +80,9 @@ impl Request {
         use Precision as P;
         match (self.outer, self.precision) {
             (P::Double, _) | (P::Single, P::Single | P::Half | P::Fp16) => Ok(()),
-            (P::Single, P::Double) => Err("the outer precision is below that of the iteration: choose double"),
+            (P::Single, P::Double) => Err(
+                "the outer precision is single, but the iteration is in double: choose double as the outer precision",
+            ),
             (P::Half | P::Fp16, _) => Err("the outer precision must be double or single"),
         }
     }

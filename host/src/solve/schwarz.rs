@@ -50,13 +50,14 @@ impl SchwarzError {
             Self::Extents => "the extents of a domain must be even and divide those of the local lattice of a process",
             Self::Overlap => "domains must overlap by 0 or 2 sites",
             Self::OverlapWithExtents => {
-                "overlapping domains are the local lattices of the processes: remove the \
-                                         extents"
+                "overlapping domains are the local lattices of the processes: remove domain, which sets other extents"
             }
             Self::OverlapAlone => {
                 "one process has no neighbours to overlap with: remove domain-overlap, or start several processes"
             }
-            Self::OverlapTooShort => "overlapping domains must be at least 4 sites long in partitioned directions",
+            Self::OverlapTooShort => {
+                "overlapping domains must be at least 4 sites long in partitioned directions: use fewer processes"
+            }
         }
     }
 }

@@ -109,7 +109,8 @@ pub fn load(
     let (theirs, mine) = (stored.to_json(), SetupOperator::from(&operator).to_json());
     for key in ["operator", "xi", "nu", "boundary_sign", "theta"] {
         if theirs[key] != mine[key] {
-            return refused(format!("is a setup for {key} = {}, but this operator has {}", theirs[key], mine[key]));
+            let [theirs, mine] = [&theirs[key], &mine[key]];
+            return refused(format!("is a setup for {key} = {theirs}, but this solve has {key} = {mine}"));
         }
     }
     if let Some(asked) = expected.filter(|asked| *asked != header.vectors) {

@@ -181,7 +181,7 @@ impl Configuration<'_> {
             return Err(invalid("at least one shift is needed, and all shifts must be finite numbers"));
         }
         let Some(&operator) = request.operator.parameters::<StaggeredOperator>() else {
-            return Err(invalid("several shifts or masses need a staggered operator: solve them one by one"));
+            return Err(invalid("several shifts or masses need a staggered operator: solve the systems one by one"));
         };
         let square = operator.params.mass.powi(2);
         if shifts.iter().any(|shift| square + shift <= 0.0) {

@@ -154,7 +154,8 @@ pub(crate) struct Created {
 /// of the existing file.
 pub(crate) fn create(path: &Path) -> Result<Created, SystemError> {
     let new = |hidden: &Path| OpenOptions::new().write(true).create_new(true).open(hidden);
-    let (mut temporary, file) = create_by(path, new).map_err(SystemError::of("create a file in the folder"))?;
+    let (mut temporary, file) =
+        create_by(path, new).map_err(SystemError::of("create a temporary file in the same folder"))?;
     // The lock shows to calls of `remove_abandoned` on other machines that the file is in use. Some network file systems cannot lock.
     let _ = file.try_lock();
     if let Ok(existing) = fs::metadata(path)
@@ -482,7 +483,9 @@ mod tests {
     fn errors_before_the_first_byte() {
         let folder = folder("missing");
         let missing = folder.join("nowhere").join("field");
-        assert!(write(&missing, text(b"")).unwrap_err().to_string().contains("create a file in the folder"));
+        assert!(
+            write(&missing, text(b"")).unwrap_err().to_string().contains("create a temporary file in the same folder")
+        );
         // The path is a folder: renaming fails, and the temporary file is removed.
         let taken = folder.join("taken");
         fs::create_dir_all(taken.join("inside")).unwrap();

@@ -183,7 +183,8 @@ impl Input {
             match self.meant_table(key) {
                 // The file has an array of tables where only one table is allowed.
                 Some((table, _)) if table == key => {
-                    let message = format!("{place}: there is only one table {key}: write [{key}] instead of [[{key}]]");
+                    let message =
+                        format!("{place}: only one table {key} is allowed: write [{key}] instead of [[{key}]]");
                     self.mistake(Some((line, column)), message);
                     if let DeValue::Array(list) = value.get_ref()
                         && let [only] = list.iter().as_slice()

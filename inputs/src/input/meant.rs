@@ -25,7 +25,7 @@ impl Input {
         let known: Vec<&str> = patterns.iter().map(String::as_str).collect();
         let exact = || self.elsewhere(&typed, &known);
         let close = || match typed.rsplit_once('.') {
-            // The name of the table does not determine which of its keys is meant.
+            // Only the last part of the key is compared, because all keys of a table begin with the name of the table.
             Some((table, last)) if known.iter().any(|key| in_same_table(key, table)) => {
                 let own = known.iter().filter(|key| in_same_table(key, table));
                 let names: Vec<&str> = own.filter_map(|key| key.rsplit('.').next()).collect();

@@ -123,8 +123,8 @@ impl Correlators {
 /// A sentence that names a missing value.
 pub fn correlator_line(value: &Value) -> Result<CorrelatorLine, String> {
     if schema(value) != Some(CorrelatorLine::SCHEMA) {
-        let found = schema(value).unwrap_or("missing");
-        return Err(format!("the schema is {found}, not {}", CorrelatorLine::SCHEMA));
+        let found = schema(value).map_or("the line has no schema".into(), |found| format!("the schema is {found}"));
+        return Err(format!("{found}, but {} is expected", CorrelatorLine::SCHEMA));
     }
     read_record(value)
 }
@@ -184,7 +184,9 @@ impl CorrelatorRecord {
         }
         let Some(first) = first else {
             let path = paths.first().map_or_else(String::new, |path| path.display().to_string());
-            return Err(format!("{path} has no configuration yet; try again when the first configuration is done"));
+            return Err(format!(
+                "{path}: there is no configuration yet; try again after the first one has been measured"
+            ));
         };
         let bin = |path: &PathBuf| {
             let axes = std::fs::read_to_string(path.join(AXES)).unwrap_or_default();
@@ -204,7 +206,7 @@ impl CorrelatorRecord {
         if !is_there(momentum) {
             return Vec::new();
         }
-        // With quarks of twisted boundary conditions in space, no other momentum is equivalent. The same holds for three-point functions,
+        // If quarks have twisted boundary conditions in space, no other momentum is equivalent. The same holds for three-point functions,
         // which also have a momentum at the sink.
         if has_spatial_twist(&self.first.input) || names.iter().any(|name| name.contains(':')) {
             return vec![momentum];

@@ -252,7 +252,7 @@ pub fn streams_of(names: &[&str]) -> (Vec<usize>, Vec<Stream>) {
         });
         chains[at].1.push((number, place));
     }
-    // If nearly every configuration would be a chain, the numbers in their names are not trajectory numbers.
+    // If chains would have fewer than two configurations on average, the numbers in the names are not trajectory numbers.
     if chains.len() > 1 && 2 * chains.len() > names.len() {
         let mut order: Vec<usize> = (0..names.len()).collect();
         if names.iter().all(|name| numbered(name).is_some()) {
@@ -270,7 +270,7 @@ pub fn streams_of(names: &[&str]) -> (Vec<usize>, Vec<Stream>) {
 /// Returns the error message for lines without a configuration.
 pub(super) fn no_configuration(lines: &[RecordLine]) -> String {
     let file = lines.first().map_or("", |line| &line.place.file);
-    format!("{file} has no configuration yet; try again when the first configuration is done")
+    format!("{file}: there is no configuration yet; try again after the first one has been measured")
 }
 
 /// Returns the elements of `all` in the order of the indices in `order`.

@@ -104,7 +104,8 @@ pub(super) fn lines_in<L: DeserializeOwned>(
     match kind(object) {
         found if found == line => Ok(vec![read(object)?]),
         found if found == printed => Ok(read::<PrintedLines<L>>(object)?.configurations),
-        other => Err(format!("the schema is '{other}', not that of ferrite {command}")),
+        "" => Err(format!("the line has no schema, but that of ferrite {command} is expected")),
+        other => Err(format!("the schema is '{other}' instead of that of ferrite {command}")),
     }
 }
 

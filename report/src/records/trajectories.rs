@@ -73,7 +73,7 @@ pub fn read(folder: &Path) -> Result<RunHistory, ReportError> {
     let run = parse(BufReader::new(File::open(&path).map_err(unread)?), &shown.to_string())?;
     if run.trajectories.is_empty() {
         return Err(ReportError::Unreadable(format!(
-            "{shown} has no trajectory yet; try again when the first trajectory is done"
+            "{shown}: there is no trajectory yet; try again after the first one has ended"
         )));
     }
     Ok(run)

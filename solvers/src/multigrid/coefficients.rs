@@ -160,13 +160,13 @@ impl Coefficients {
             let (at, gamma2) = (k * self.n + j, self.gamma2[k * self.n + j]);
             self.cancelled[j] = false;
             let alpha = self.q_rho[j] / gamma2;
-            // The comparison with "≤" includes an image of zero.
+            // With "≤", `nothing_left` is also true for an image that is zero.
             let nothing_left = gamma2 <= BREAKDOWN.powi(2) * self.norm2[j];
             self.active[j] &= !nothing_left && alpha.is_finite();
             self.alpha[at] = if self.active[j] { alpha } else { Complex64::ZERO };
             self.minus_alpha[j] = -self.alpha[at];
             if self.active[j] {
-                // α minimises ‖ρ − α q‖, therefore ‖ρ‖² = ‖ρ_new‖² + |α|² ‖q‖².
+                // α minimises ‖ρ − α q‖, and therefore ‖ρ‖² = ‖ρ_new‖² + |α|² ‖q‖².
                 self.rho2[j] = (self.rho2[j] - alpha.norm_sqr() * gamma2).max(0.0);
                 self.cancelled[j] = self.rho2[j] < CANCELLED * self.rho2_measured[j];
                 self.active[j] = self.cancelled[j] || self.rho2[j] > self.goal2[j];

@@ -246,7 +246,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
                 if !w.running[at] {
                     continue;
                 }
-                // e = δ α + t g with t = α β/α, where β/α is that of the previous step
+                // e = δ α + t g with t = α m, where m is β/α of the previous step.
                 let e = w.alpha[j] * (delta + w.momentum[j] * w.gap[at]);
                 if !e.is_finite() {
                     lost.push(j);

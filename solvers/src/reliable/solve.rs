@@ -330,7 +330,7 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
             let finite = self.state.norm2[j].is_finite() && !self.state.overflowed[j];
             if !(self.state.moves(j) && self.check_finite(j, finite)?) {
                 if self.state.moves(j) && self.state.overflowed[j] {
-                    // The true residual of the next update replaces this entry.
+                    // The true residual of the next update replaces this entry of the history.
                     let (residual, rhs) = (self.state.recurrence[j], self.slots[j]);
                     self.info.iterations_per_rhs[rhs] += 1;
                     self.info.history[rhs].push(relative(residual, self.state.reference[j]));

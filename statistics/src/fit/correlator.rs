@@ -139,7 +139,7 @@ impl States {
         energies.retain(|energy| Projected::at(self, data, &[*energy]).is_some());
         let Some(all) = Projected::at(self, data, &energies) else { return Vec::new() };
         let along: Vec<f64> = all.columns.iter().map(|column| dot(column, y)).collect();
-        // Decrease of χ² by states i and j together, or by a single state if i = j.
+        // `gain` returns the decrease of χ² by states i and j together, or by a single state if i = j.
         let gain = |i: usize, j: usize| {
             if i == j {
                 return along[i] * along[i];

@@ -113,7 +113,8 @@ impl Whitening {
         }
         // The correlations are factorised instead of the covariances, so that means of different magnitude lose no digits.
         let lower = Cholesky::new(DMatrix::from_fn(n, n, correlation))?.l();
-        // Correlations are accurate to about 1e-16, so smaller pivots are rounding errors.
+        // Correlations are accurate to about 1e-16, so a pivot below 1e-14 is a rounding error. The diagonal of L contains the square roots
+        // of the pivots.
         if lower.diagonal().min() < 1e-7 {
             return None;
         }

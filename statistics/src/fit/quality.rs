@@ -39,20 +39,20 @@ impl Quality {
     ) -> Self {
         let (covariance, part) = covariance;
         let n = part.len();
-        // R = L⁻¹ C L⁻ᵀ. C is symmetric, so its columns are whitened first, then the rows of the result.
+        // R is L⁻¹ C L⁻ᵀ. Because C is symmetric, its columns are whitened first, and then the rows of the result.
         let mut columns: Vec<Vec<f64>> =
             part.clone().map(|j| part.clone().map(|i| covariance.entry(i, j)).collect()).collect();
         columns.iter_mut().for_each(|column| whitening.apply(column));
         let mut rows: Vec<Vec<f64>> = (0..n).map(|i| columns.iter().map(|column| column[i]).collect()).collect();
         rows.iter_mut().for_each(|row| whitening.apply(row));
         let before: f64 = (0..n).map(|i| rows[i][i]).sum();
-        // Makes an orthonormal basis of L⁻¹ ∂f/∂p, which is projected out of R from the left and the right below.
+        // Makes an orthonormal basis of L⁻¹ ∂f/∂p. This basis is projected out of R later, from both sides.
         let data = Data { x, y: x, whitening };
         let mut basis: Vec<Vec<f64>> = Vec::new();
         for mut column in residuals(model, data, parameters).1 {
             let length = |column: &[f64]| column.iter().map(|x| x * x).sum::<f64>().sqrt();
             let whole = length(&column);
-            // Two passes make the column orthogonal to rounding.
+            // Two passes make the column orthogonal to the basis up to rounding errors.
             for _ in 0..2 {
                 basis.iter().for_each(|b| take_off(&mut column, b));
             }

@@ -162,7 +162,7 @@ impl NamedQuarks {
         let list = |numbers: &[f64]| numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
         let count = |n: Option<usize>| n.map(|n| n.to_string());
         let text = |text: String| Some(text).filter(|text| !text.is_empty());
-        // Parameters become keys and values as they stand in an input file.
+        // Parameters become keys and values in the form of an input file.
         let keys = [
             ("operator", text(self.operator.clone())),
             ("level", count(Some(self.level))),
@@ -234,8 +234,10 @@ impl ChainRequest {
         let of_parts: Vec<usize> = groups.iter().flat_map(|group| group.levels()).collect();
         if let Some(level) = of_parts.iter().find(|level| **level >= self.steps.len()) {
             let last = self.steps.len().saturating_sub(1);
-            let why =
-                format!("quarks are on level {level}, but the levels in steps are 0 to {last}: choose one of these");
+            let why = format!(
+                "quarks are on level {level}, but the last level in steps is {last}, counted from 0: choose a lower \
+                 level, or add a number to steps"
+            );
             return Err(Failure::refused(why));
         }
         let single = self.precision == "single";
@@ -389,7 +391,7 @@ mod tests {
         // Without quarks there is nothing that a level of its own would be inside of.
         assert_eq!(levels(&ChainRequest { gauge_steps: Some(3), ..request() }), levels(&request()));
         let why = ChainRequest { quarks: vec![light(2)], ..request() }.plan().unwrap_err().message;
-        assert_eq!(why, "quarks are on level 2, but the levels in steps are 0 to 1: choose one of these");
+        assert!(why.starts_with("quarks are on level 2, but the last level in steps is 1, counted from 0: "), "{why}");
     }
 
     #[test]

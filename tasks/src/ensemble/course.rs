@@ -95,7 +95,7 @@ impl EnsembleRun<'_> {
         state.batches.clone_from(&self.batches.sizes);
         let mut chain = Chain::new(input.plan.clone(), &gauge, input.precision(), quarks).map_err(failed)?;
         drop(gauge);
-        // If the run is stopped in a multigrid setup at the start of a trajectory, little work is lost.
+        // A run may be stopped in a multigrid setup at the start of a trajectory, because little work is lost there.
         chain.stop_setups_when(stop);
         if let Some(momenta) = &fields.momenta {
             chain.set_momenta(momenta).map_err(failed)?;
@@ -255,12 +255,12 @@ impl EnsembleRun<'_> {
         if let Some(failure) = &record.outcome.failure {
             warn!("trajectory {number} is rejected: {failure}; use more steps or more precise solvers");
         } else if !delta.is_finite() {
-            warn!("trajectory {number}: ΔH is not a finite number: use shorter steps");
+            warn!("trajectory {number}: ΔH is not a finite number; use shorter steps, with a larger trajectory.steps");
         }
         for QuarkRecord { name, guarded, .. } in record.quarks.iter().filter(|quarks| quarks.guarded > Some(0)) {
             warn!(
-                "trajectory {number}: the force of the {name} was regularised on {}, whose projection to U(3) has a \
-                 singular value near 0; ΔH may be larger",
+                "trajectory {number}: the force of the {name} was limited on {} (summed over all evaluations), because \
+                 smeared links have a singular value near 0 before their projection to U(3); ΔH may be larger",
                 text::count(guarded.unwrap_or(0), "link")
             );
         }
@@ -268,8 +268,8 @@ impl EnsembleRun<'_> {
         for QuarkRecord { name, residual, .. } in &record.quarks {
             if residual.is_nan() || *residual > WORSE * asked {
                 warn!(
-                    "trajectory {number}: the action of the {name} has a residual of {residual:.1e} instead of {asked:e}; \
-                     set precision.action = \"double\", or a larger precision.action-tol"
+                    "trajectory {number}: solves for the action of the {name} have a residual of {residual:.1e} \
+                     instead of {asked:e}; set precision.action = \"double\", or a larger precision.action-tol"
                 );
             }
         }
@@ -299,13 +299,15 @@ fn residuals(key: &str, name: &str, given: usize, poles: usize, known: Option<us
     if known.is_some_and(|known| known != given) {
         let numbers = text::count(given, "number");
         let why = format!(
-            "{key} has {numbers}, but the functions of the {name} have {poles} poles: give one number, or one per pole"
+            "{key} has {numbers}, but the rational functions of the {name} have {}: give one number, or one per pole",
+            text::count(poles, "pole")
         );
         return Err(Failure::refused(why).shared());
     }
-    let what = if given > poles { "the first numbers are used" } else { "the last number is used for all other poles" };
-    let numbers = text::count(given, "number");
-    warn!("{key} has {numbers}, but the functions of the {name} now have {poles} poles: {what}");
+    let what =
+        if given > poles { "the surplus numbers are ignored" } else { "the last number is used for all other poles" };
+    let [numbers, poles] = [(given, "number"), (poles, "pole")].map(|(n, word)| text::count(n, word));
+    warn!("{key} has {numbers}, but the rational functions of the {name} now have {poles}: {what}");
     Ok(given)
 }
 

@@ -129,9 +129,10 @@ impl RunFolder {
             target::check_lines(&folder.lines()).map_err(Failure::refused)?;
             folder.lock()?;
             if fs::metadata(folder.lines()).is_ok_and(|lines| lines.len() > 0) {
-                let why =
+                let why = format!(
                     "contains trajectories of a run but no state.toml to resume from: choose another folder, or move \
-                     the trajectories";
+                     {FILE} away"
+                );
                 return Err(Failure::refused(format!("{} {why}", path.display())));
             }
             File::create(folder.lines()).map_err(|why| folder.failed(FILE, why))?;
@@ -169,7 +170,7 @@ impl RunFolder {
                 Err(other) => {
                     let there = comm.largest(f64::from(u8::from(folder.file(PREVIOUS).exists())))? > 0.0;
                     let also = if there && other.message != why.message {
-                        format!("; the previous state, {PREVIOUS}, cannot be resumed either")
+                        format!("; the run cannot resume from the previous state, {PREVIOUS}, either")
                     } else {
                         String::new()
                     };
@@ -270,11 +271,12 @@ impl RunFolder {
             let file = fields::read_gauge(&path, reading, layout, comm)?;
             let there = checksum(&file);
             if let Some(asked) = stored.checksum.as_ref().filter(|asked| there.as_ref() != Some(asked)) {
-                let there = there.as_deref().unwrap_or("none");
+                let there =
+                    there.as_deref().map_or("it has no checksum".into(), |there| format!("its checksum is {there}"));
                 let why = format!(
-                    "does not contain the {what} of trajectory {trajectory}, from which {name} resumes: its checksum \
-                     is {there} instead of {asked}. If the folder was copied during the run, copy it again when no \
-                     process uses it"
+                    "does not contain the {what} of trajectory {trajectory}, to which {name} refers: {there}, but \
+                     {name} states {asked}; if the folder was copied during the run, copy it again when no process \
+                     uses it"
                 );
                 return Err(Failure::refused(format!("{} {why}", path.display())).shared());
             }
@@ -404,13 +406,13 @@ impl RunFolder {
         };
         let (count, last) = (run.trajectories.len() as u64, run.trajectories.last().map_or(0, |last| last.trajectory));
         if run.half {
-            return differs("bytes", bytes.to_string(), "do not end with a line".into());
+            return differs("bytes", bytes.to_string(), "end in the middle of a line".into());
         }
         if [count, last] != [u64::from(state.trajectory); 2] {
             return differs(
                 "trajectory",
                 state.trajectory.to_string(),
-                format!("have {}, up to trajectory {last}", text::count(count as usize, "line")),
+                format!("contain {}, up to trajectory {last}", text::count(count as usize, "line")),
             );
         }
         let accepted = run.trajectories.iter().filter(|one| one.accepted).count();
@@ -418,13 +420,13 @@ impl RunFolder {
             return differs(
                 "accepted",
                 state.accepted.to_string(),
-                format!("have {}", text::count(accepted, "accepted trajectory")),
+                format!("contain {}", text::count(accepted, "accepted trajectory")),
             );
         }
         let seed = |run: &Value| read_leniently::<RunSettings>(run).seed.filter(|seed| *seed != state.seed);
         let other = run.starts.iter().find_map(|(_, run)| seed(run));
         if let Some(other) = other {
-            return differs("seed", state.seed.to_string(), format!("have the seed {other}"));
+            return differs("seed", state.seed.to_string(), format!("record the seed {other}"));
         }
         Ok(run)
     }

@@ -363,7 +363,11 @@ fn refuse_what_it_has_not(s: &mut Input, action: ActionName, anisotropic: bool) 
             s.wrong(&setting, why);
         }
     };
-    refuse(action.has_tadpole_factor(), "gauge.u0", "gauge.action has no tadpole factor: remove gauge.u0");
+    refuse(
+        action.has_tadpole_factor(),
+        "gauge.u0",
+        "only \"symanzik-tree\" and \"luscher-weisz\" have a tadpole factor: remove gauge.u0",
+    );
     let has_quarks = action == ActionName::LuscherWeisz;
     refuse(
         has_quarks,
@@ -419,7 +423,7 @@ fn integrator(
     of_parts: &[usize],
 ) -> (f64, Vec<LevelPlan>, Unitarise) {
     let (length, all_steps) = (keys.length.or(1.0), keys.steps.value());
-    // Number of steps that the innermost level of quarks makes in a trajectory.
+    // `product` returns the number of steps that the innermost level of quarks makes in a trajectory.
     let product = |steps: &Vec<usize>| steps.iter().fold(1usize, |product, steps| product.saturating_mul(*steps));
     let steps = all_steps.as_ref().map(product);
     if let Some(all) = &all_steps {
@@ -437,7 +441,8 @@ fn integrator(
         }
         if let Some(level) = of_parts.iter().find(|level| **level >= all.len()) {
             let why = format!(
-                "some quarks are on level {level}, but the levels in trajectory.steps are 0 to {}: choose one of these",
+                "some quarks are on level {level}, but the last level in trajectory.steps is {}, counted from 0: \
+                 choose a lower level, or add a number to trajectory.steps",
                 all.len().saturating_sub(1)
             );
             s.wrong(&keys.steps, why);

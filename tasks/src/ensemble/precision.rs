@@ -75,7 +75,9 @@ pub fn precisions(s: &mut Input, groups: &[QuarkGroup]) -> (bool, bool, [Shifted
         s.wrong(&keys.action, why);
     }
     if let (Some(group), [_, _, ..]) = (exact, &dynamics_tol[..]) {
-        s.wrong(&keys.dynamics_tol, format!("{}: two flavours have no poles: give one number", group.name));
+        let why =
+            format!("{}: two flavours have one tolerance, because they have no poles: give one number", group.name);
+        s.wrong(&keys.dynamics_tol, why);
     }
     let smallest = |list: &[f64]| list.iter().copied().fold(f64::INFINITY, f64::min);
     let rational = groups.iter().enumerate().filter(|(_, group)| group.is_rational());

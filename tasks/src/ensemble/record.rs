@@ -90,8 +90,10 @@ pub fn measure(
                     0 => {}
                     n if n == together => field.upload(&from_files)?,
                     n => {
-                        let why =
-                            format!("trajectory {number}: {n} of {together} noise vectors are given: give all or none");
+                        let why = format!(
+                            "trajectory {number}: the folder of --replay has {n} of {together} noise vectors: give all \
+                             or none"
+                        );
                         return Err(Failure::refused(why).shared());
                     }
                 }
@@ -175,7 +177,7 @@ impl MeasuredTrajectory {
         let word = if *accepted { "accepted" } else { "rejected" };
         let inside = self
             .outside_kernels()
-            .map_or(String::new(), |outside| format!(" (kernels timed: {:.0} % outside)", 100.0 * outside));
+            .map_or(String::new(), |outside| format!(" ({:.0} % of the time outside kernels)", 100.0 * outside));
         format!("trajectory {number}, ΔH {delta:+.4} {word}{plaquette}, {:.2} s{inside}", self.seconds)
     }
 }

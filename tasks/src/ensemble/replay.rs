@@ -141,10 +141,9 @@ impl Replay {
         let all: Value = serde_json::from_str(&text).map_err(|why| refused(format!("the file is not JSON: {why}")))?;
         let all: Vec<GroupFunctions> = read(&all).map_err(refused)?;
         if all.len() != groups {
-            let there = text::count(all.len(), "group");
+            let (there, tables) = (text::count(all.len(), "object"), text::count(groups, "table"));
             return Err(refused(format!(
-                "the file has functions of {there}, but the number of tables [[fermion]] in the input is {groups}: \
-                 give one object for each table"
+                "the file has {there}, but the input has {tables} [[fermion]]: give one object for each table"
             )));
         }
         let function = |FunctionOfPoles { constant, poles }: FunctionOfPoles| {

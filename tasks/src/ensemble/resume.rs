@@ -3,7 +3,7 @@ use super::input::EnsembleInput;
 use super::settings;
 use super::state::ChainState;
 use crate::communicator::RunCommunicator;
-use crate::{Failure, Outcome};
+use crate::{Failure, Outcome, text};
 use ferrite_records::ensemble::RunSettings;
 use ferrite_records::object;
 use ferrite_records::read::read_leniently;
@@ -67,16 +67,19 @@ pub fn check(
     if !other.is_empty() {
         let other: Vec<String> = other.iter().map(Change::refused).collect();
         return refused(format!(
-            "this run was made with {}: restore these values, or start a new run in another folder, which may start \
-             from one of these configurations",
+            "this run was made with {}: restore these values, or start a new run in another folder, for example from \
+             a configuration of this run",
             other.join("; ")
         ));
     }
     if input.intervals(&state.bounds).is_none() {
-        return refused(
-            "the input has more or fewer tables [[fermion]] than this run: restore the tables, or start in another folder"
-                .into(),
-        );
+        let (tables, needed) = (input.groups.len(), 2 * input.groups.len());
+        return refused(format!(
+            "the input has {} [[fermion]], but the state of this run has {} in bounds instead of {needed}: restore \
+             the tables of this run, or start in another folder",
+            text::count(tables, "table"),
+            text::count(state.bounds.len(), "number")
+        ));
     }
     if !noted.is_empty() {
         let noted: Vec<String> = noted.iter().map(Change::noted).collect();

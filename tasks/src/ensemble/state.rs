@@ -70,7 +70,7 @@ struct Seed;
 impl Parsed for Seed {
     type Out = u64;
     fn parse(text: &str) -> Result<u64, String> {
-        text.parse().map_err(|why: std::num::ParseIntError| why.to_string())
+        text.parse().map_err(|_: std::num::ParseIntError| format!("'{text}' is not a whole number from 0 to 2^64 - 1"))
     }
 }
 
@@ -82,7 +82,7 @@ impl Parsed for FileName {
     fn parse(name: &str) -> Result<String, String> {
         match Path::new(name).components().count() {
             1 if Path::new(name).file_name().is_some() => Ok(name.to_string()),
-            _ => Err(format!("'{name}' is not the name of a file of this folder")),
+            _ => Err(format!("'{name}' is not the name of a file in the folder of the state")),
         }
     }
 }
@@ -237,7 +237,7 @@ fn is_sealed(path: &Path, seal: u32) -> Outcome {
     let last = format!("{SEAL} = \"{seal:08x}\"\n");
     let Some(above) = text.strip_suffix(last.as_bytes()) else {
         let why =
-            format!("{SEAL} is not in the last line: the file was extended after the run wrote it; restore the file");
+            format!("{SEAL} is not in the last line: the file was changed after the run wrote it; restore the file");
         return Err(Failure::refused(format!("{shown}: {why}")));
     };
     let there = crc32fast::hash(above);

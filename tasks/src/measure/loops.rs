@@ -46,7 +46,7 @@ impl LoopRequest {
             return Ok(());
         }
         let (path, loops) = (path.display(), by.spelled("loops", &format!("{},{}", self.distance, self.time)));
-        let why = format!("{path}: {loops} exceeds half of {lattice}: give at most {space},{half}");
+        let why = format!("{path}: {loops} exceeds half of the extents of {lattice}: give at most {space},{half}");
         Err(Failure::refused(why))
     }
     /// Returns the memory that smearing needs on the device, by name.

@@ -230,16 +230,16 @@ impl Measurement<'_> {
                 }
             }
             if self.session.is_stopped(number as usize) {
-                return Err(self.session.stopped(format!("ended at t = {:.4} of the flow", flow.time())));
+                return Err(self.session.stopped(format!("interrupted at flow time t = {:.4}", flow.time())));
             }
             // Observables are computed at every step, so that t₀ and w₀ do not depend on the number of points in the record.
             let point = flow.look()?;
             if !is_finite(&point) {
                 let (path, time, step) = (path.display(), flow.time(), request.step);
-                let flow_step = self.request.reading.by.spelled("flow-step", "");
+                let (flow_step, half) = (self.request.reading.by.spelled("flow-step", ""), text::number(step / 2.0));
                 let why = format!(
                     "{path}: the flow is not a number at t = {time:.4}: use a smaller {flow_step} than {step}, such as \
-                     0.02"
+                     {half}"
                 );
                 return Err(Failure::failed(why).shared());
             }

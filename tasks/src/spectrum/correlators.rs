@@ -262,7 +262,7 @@ pub fn measure<F: Hadrons>(
     debug!("{}", spent.describe(all.elapsed().as_secs_f64()));
     let share = 1.0 / origins.len() as f64;
     mean.iter_mut().flat_map(|c| &mut c.values).for_each(|value| *value *= share);
-    sum(&mut mean, &session.comm)?;
+    sum(&mut mean, configuration, &session.comm)?;
     let (together, propagators_read, solves) = summary(&solves, input);
     let values = |one: &Correlator| CorrelatorValues {
         name: one.name.clone(),
@@ -346,11 +346,13 @@ fn summary(solves: &[Solved], input: &SpectrumInput) -> (SolveNote, usize, Optio
 }
 
 /// *Collective.* Replaces each value of the correlators by its sum over all processes.
-fn sum(all: &mut [Correlator], comm: &RunCommunicator) -> Outcome {
+fn sum(all: &mut [Correlator], configuration: &Configured, comm: &RunCommunicator) -> Outcome {
     let mut numbers: Vec<f64> = all.iter().flat_map(|c| &c.values).flat_map(|z| [z.re, z.im]).collect();
     comm.sum(&mut numbers)?;
     if !numbers.iter().all(|x| x.is_finite()) {
-        return Err(Failure::failed("a correlator is not a number: check the links with `ferrite verify`").shared());
+        let file = configuration.typed.display();
+        let why = format!("{file}: a correlator is not a number: check the links with `ferrite verify`");
+        return Err(Failure::failed(why).shared());
     }
     let sums = numbers.chunks_exact(2).map(|pair| Complex64::new(pair[0], pair[1]));
     all.iter_mut().flat_map(|c| &mut c.values).zip(sums).for_each(|(value, sum)| *value = sum);

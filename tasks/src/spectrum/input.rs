@@ -4,7 +4,7 @@ use crate::device::DeviceChoice;
 use crate::keys::{self, SOLVE};
 use crate::named::{self, is_field};
 use crate::plan::{definition, foreign_keys};
-use crate::{Failure, Outcome};
+use crate::{Failure, Outcome, text};
 use ferrite::FermionKind;
 use ferrite::lattice::Lattice;
 use ferrite::observables::spectrum::gamma::{COUNT, name};
@@ -578,8 +578,8 @@ impl SpectrumInput {
         let sinks = self.three_point.iter().map(|three| &three.momentum);
         if let Some(p) = self.momenta.iter().chain(sinks).find(far) {
             let why = format!(
-                "momenta: {p:?}, in units of 2π/L, is outside the Brillouin zone of {lattice}: give components up to \
-                 L/2"
+                "the momentum {p:?}, in units of 2π/L, is outside the Brillouin zone of {lattice}: reduce momenta or \
+                 three-point.momentum, so that components are at most L/2"
             );
             return Err(Failure::refused(why));
         }
@@ -620,10 +620,10 @@ impl Shell {
         let (lowest, square) = (if staggered { 0.375 } else { 1.5 }, width * width);
         (steps as f64 <= lowest * square).then(|| {
             format!(
-                "shell.steps = {steps}: smearing of width {width} is not Gaussian with {} steps or fewer, which \
-                 amplify the highest modes; use more than {} steps",
-                (lowest * square).floor(),
-                (2.0 * lowest * square).floor(),
+                "shell.steps = {steps}: smearing of width {width} is not Gaussian with {} or fewer, which amplify the \
+                 highest modes; use more than {}",
+                text::count((lowest * square) as usize, "step"),
+                text::count((2.0 * lowest * square) as usize, "step"),
             )
         })
     }

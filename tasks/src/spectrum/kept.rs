@@ -195,13 +195,14 @@ impl KeptPropagator {
                 Ok(known)
             }
             Match::Same => Ok(known),
-            Match::Other | Match::Replaced => {
-                let why = format!(
-                    "{} was made with the configuration {canonical}, or the links of {} have changed since; name \
-                     another folder, or remove the propagator",
-                    self.array.display(),
-                    configuration.typed.display()
-                );
+            found @ (Match::Other | Match::Replaced) => {
+                let (array, typed) = (self.array.display(), configuration.typed.display());
+                let what = if found == Match::Replaced {
+                    format!("before the links of {typed} changed")
+                } else {
+                    format!("with the configuration {canonical}, not with {typed}")
+                };
+                let why = format!("{array} was made {what}: name another folder, or remove the propagator");
                 Err(Failure::refused(why))
             }
         }

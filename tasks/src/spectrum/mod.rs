@@ -45,7 +45,7 @@ pub fn check(
         return Err(Failure::refused(format!("{what}: no configurations")));
     }
     let mut solves = quarks::check(&input, &all, &what)?;
-    // Propagators are solved for one at a time, so the quark that needs most memory counts. Propagators that stay in memory are not
+    // Propagators are solved for one at a time, so only the quark that needs most memory counts. Propagators that stay in memory are not
     // included.
     let most = |cut: Cut, together: usize, solves: &[Solve]| -> Needs {
         let total = |needs: &Needs| needs.iter().map(|(_, bytes)| bytes).sum::<usize>();

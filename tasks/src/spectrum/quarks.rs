@@ -320,7 +320,7 @@ impl<'a> QuarksOn<'a> {
         }
         let links = self.device.while_loading(&modules, || LinksRead::of(plan, layout, comm))?;
         let HostLinks::Gauge(file) = &links.links else {
-            let why = "hadrons need a gauge configuration, but only fat and long links are given: give gauge";
+            let why = "hadrons need a gauge configuration, but only fat and long links are given: name a configuration";
             return Err(Failure::refused(why).shared());
         };
         if self.plaquette.is_none() {

@@ -98,7 +98,7 @@ impl File {
         comm.once(|| {
             for folder in [Some(&*folder), input.propagators.as_ref()].into_iter().flatten() {
                 fs::create_dir_all(folder)
-                    .map_err(|why| Failure::refused(format!("{} cannot be made: {why}", folder.display())))?;
+                    .map_err(|why| Failure::refused(format!("{} cannot be created: {why}", folder.display())))?;
             }
             if let Some(propagators) = &input.propagators {
                 // Incomplete files that cannot be removed take space but do no harm.

@@ -1,4 +1,5 @@
 //! Spatial operations on quark fields: smearing and shifts.
+use crate::text;
 use ferrite::domain::Result;
 use ferrite::field::FullField;
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
@@ -49,7 +50,7 @@ impl SpatialWork {
 impl std::fmt::Display for SpatialWork {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            SpatialWork::Smearing(smearing) => write!(f, "smearing with {} steps", smearing.steps),
+            SpatialWork::Smearing(smearing) => write!(f, "smearing ({})", text::count(smearing.steps, "step")),
             SpatialWork::Shift(directions) => write!(f, "shift in {}", shift_name(*directions)),
         }
     }

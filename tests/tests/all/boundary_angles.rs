@@ -364,7 +364,11 @@ fn angles_are_flags_and_keys() {
                  --setup s.setup";
     room.json(&format!("{setup} --theta 0.5,0,0,0"));
     room.json(&format!("{setup} --theta 0.50,0,0,0.0"));
-    room.fails(2, setup, &["s.setup is a setup for theta = [0.5,0.0,0.0,0.0]", "this operator has [0.0,0.0,0.0,0.0]"]);
+    room.fails(
+        2,
+        setup,
+        &["s.setup is a setup for theta = [0.5,0.0,0.0,0.0]", "this solve has theta = [0.0,0.0,0.0,0.0]"],
+    );
 }
 
 /// Sea quarks with angles, of both kinds.

@@ -317,7 +317,7 @@ fn verify_says_what_differs() {
     let one = fs::read(room.path("one.lime")).unwrap();
     fs::write(room.path("two.lime"), [&one[..], &one].concat()).unwrap();
     let said = room.run("verify two.lime --record 1").stdout;
-    assert!(said.contains("fields               2; field 1 was read, counted from 0 to 1"), "{said}");
+    assert!(said.contains("fields               2, numbered 0 to 1; field 1 was read"), "{said}");
     let noted = room.run("plaquette two.lime").stderr;
     assert!(noted.contains("two.lime: the file holds 2 fields; the first one is read"), "{noted}");
 }

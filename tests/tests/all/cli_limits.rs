@@ -109,7 +109,7 @@ fn long_inputs_are_refused_at_once() {
         ),
         ("solve", "?".repeat(1_000_000), &["in.toml:1:1"]),
         ("solve", "?\n".repeat(300_000), &["mistakes in in.toml:", "\n  and 29"]),
-        ("solve", "#".repeat(17 << 20), &["in.toml: is longer than 16.0 MiB"]),
+        ("solve", "#".repeat(17 << 20), &["in.toml: the file is longer than 16.0 MiB"]),
     ] {
         fs::write(room.path("in.toml"), text).unwrap();
         let begin = Instant::now();

@@ -36,12 +36,12 @@ fn aggregates_and_keys_that_do_not_fit_are_refused() {
     let room = Room::with_weak_field();
     let solve = "solve --gauge weak.ildg --operator wilson --mass 0.1 --source random:1";
     for (flags, words) in [
-        ("--solver multigrid --mg-block 4,4,4,4", &["4×4×4×4", "4×4×4×8 of level 0", "for example 2×2×2×4"][..]),
+        ("--solver multigrid --mg-block 4,4,4,4", &["4×4×4×4", "4×4×4×8 of level 0", "for example 2,2,2,4"][..]),
         ("--solver multigrid --mg-block 2,2,2,2 --mg-block 2,2,2,2", &["level 1"]),
-        ("--solver multigrid --mg-block 1,1,1,1", &["1×1×1×1 on level 0", "6 components", "such as 1×1×2×2"]),
+        ("--solver multigrid --mg-block 1,1,1,1", &["1×1×1×1 on level 0", "6 components", "such as 1,1,2,2"]),
         ("--mg-block 1,1,1,2", &["12 components", "24 near-null vectors", "at most 8 vectors"]),
         ("--solver multigrid --mg-block 2,2,2,2 --mg-block 1,1,1,1", &["level 1", "no coarser level"]),
-        ("--mg-block 4,4,4,4", &["4×4×4×4", "for example 2×2×2×4"]),
+        ("--mg-block 4,4,4,4", &["4×4×4×4", "for example 2,2,2,4"]),
         ("--solver multigrid --mg-vectors 20", &["mg-vectors", "multiple of 8"]),
         ("--solver multigrid --mg-block 2,2,2", &["mg-block", "X,Y,Z,T"]),
         ("--solver multigrid --correction defect", &["correction"]),

@@ -42,7 +42,7 @@ action-tol = 1e-10
     fs::write(room.path("run.toml"), &input).unwrap();
     let run = room.run("rhmc run.toml --out run");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    let reported = "whose projection to U(3) has a singular value near 0";
+    let reported = "have a singular value near 0 before their projection to U(3)";
     assert!(run.stderr.contains(reported), "{}", run.stderr);
     let all = all_lines(&room, "run");
     let guarded = |line: &Value, k: usize| line["quarks"][k]["guarded_links"].as_u64().unwrap();

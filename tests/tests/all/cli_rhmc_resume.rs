@@ -145,7 +145,7 @@ fn links_of_another_trajectory_are_refused() {
         &[
             "mixed/state.000003.ildg does not contain the links of trajectory 3",
             "copy it again",
-            "the previous state, state.previous.toml, cannot be resumed either",
+            "the run cannot resume from the previous state, state.previous.toml, either",
         ],
     );
     assert_eq!(fs::read(room.path("mixed/trajectories.jsonl")).unwrap(), before);
@@ -186,10 +186,10 @@ fn folders_of_older_versions_go_on() {
         make_older(&room, folder, keys);
         copy(&room, folder, "edited");
         for (key, value, parts) in [
-            ("trajectory", "2", ["edited/state.toml: trajectory = 2", "have 3 lines, up to trajectory 3"]),
-            ("accepted", "2", ["edited/state.toml: accepted = 2", "have 3 accepted trajectories"]),
-            ("bytes", "100", ["edited/state.toml: bytes = 100", "do not end with a line"]),
-            ("seed", "\"13\"", ["edited/state.toml: seed = 13", "have the seed 12"]),
+            ("trajectory", "2", ["edited/state.toml: trajectory = 2", "contain 3 lines, up to trajectory 3"]),
+            ("accepted", "2", ["edited/state.toml: accepted = 2", "contain 3 accepted trajectories"]),
+            ("bytes", "100", ["edited/state.toml: bytes = 100", "end in the middle of a line"]),
+            ("seed", "\"13\"", ["edited/state.toml: seed = 13", "record the seed 12"]),
         ] {
             let kept = fs::read_to_string(room.path("edited/state.toml")).unwrap();
             set(&room, "edited", key, value);

@@ -178,10 +178,10 @@ fn mistakes_are_reported() {
         ("fermion.0.naik-epsilon=0.3", "fermion.0.naik-epsilon: applies only to staggered quarks: remove it"),
         ("fermion.0.mu=0.1", "clover quarks do not have this parameter: remove it"),
         ("fermion.0.pseudofermions=2", "applies only to rational functions, which two flavours do not use: remove it"),
-        ("fermion.1.guesses=2", "because CG solves the rational function of one flavour"),
+        ("fermion.1.guesses=2", "because one flavour is computed with a rational function and CG"),
         ("fermion.0.hasenbusch-mass=0.5", "give only one of them"),
         ("fermion.0.level=0,1,1", "give one level, or one for each of 2 pseudofermions"),
-        ("fermion.0.level=0,2", "some quarks are on level 2, but the levels in trajectory.steps are 0 to 1"),
+        ("fermion.0.level=0,2", "some quarks are on level 2, but the last level in trajectory.steps is 1"),
         ("fermion.0.stout-levels=2", "applies to stout links: also give stout-rho, the weight of a staple"),
         ("fermion.0.stout-rho=0.3", "is not a number from 0 to 0.25"),
         ("fermion.1.operator=naive", "staggered and Wilson-like quarks cannot be combined"),
@@ -189,8 +189,8 @@ fn mistakes_are_reported() {
             "fermion.1.operator=clever",
             "'clever' is none of wilson, clover, exp-clover, twisted, twisted-clover, twisted-exp-clover, staggered, asqtad, hisq, naive",
         ),
-        ("fermion.0.mg-vectors=16", "applies only to method = \"multigrid\"; remove it"),
-        ("fermion.1.method=multigrid", "because CG solves the rational function of one flavour"),
+        ("fermion.0.mg-vectors=16", "applies only to method = \"multigrid\": remove it"),
+        ("fermion.1.method=multigrid", "because one flavour is computed with a rational function and CG"),
         ("fermion.0.method=multigrid --set fermion.0.mg-vectors=20", "20 is not a multiple of 8"),
         ("fermion.0.method=multigrid --set fermion.0.mg-block=3,4,4,4", "clover quarks 2 at kappa = 0.125: "),
         (
@@ -202,7 +202,7 @@ fn mistakes_are_reported() {
         room.fails(2, &format!("rhmc run.toml --out run --backend cpu --set {set}"), &[why]);
     }
     let heavy = "rhmc run.toml --out run --backend cpu --set fermion.0.hasenbusch-mu=0.3,0.1";
-    room.fails(2, heavy, &["list twisted masses from light to heavy"]);
+    room.fails(2, heavy, &["list the twisted masses in ascending order"]);
     fs::create_dir(room.path("noise")).unwrap();
     let replay = "rhmc run.toml --out run --backend cpu --replay noise";
     room.fails(

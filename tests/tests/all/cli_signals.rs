@@ -97,7 +97,7 @@ fn long_sweeps_end() {
     let room = Room::new();
     let chain = "generate quenched --lattice 8,8,8,8 --beta 6 --seed 1 --sweeps 2 --overrelax 1000000";
     let run = terminated(&room, &format!("{chain} -o q.ildg"));
-    assert!(run.stderr.contains("error: interrupted before sweep 1 was done; nothing was written"), "{}", run.stderr);
+    assert!(run.stderr.contains("interrupted before sweep 1 was completed; nothing was written"), "{}", run.stderr);
     assert_eq!(room.files(), Vec::<String>::new());
 }
 
@@ -108,7 +108,7 @@ fn gauge_fixing_flow_and_loops_end() {
     let run = terminated(&room, "fix-gauge rough.ildg -o fixed.ildg --gauge landau --tol 1e-28 --max-sweeps 1000000");
     assert!(run.stderr.contains("nothing was written"), "{}", run.stderr);
     let run = terminated(&room, "measure rough.ildg --flow 100 --flow-step 0.01");
-    assert!(run.stderr.contains("error: ended at t = "), "{}", run.stderr);
+    assert!(run.stderr.contains("error: interrupted at flow time t = "), "{}", run.stderr);
     let smeared = "--loop-smear ape --loop-alpha 0.5 --loop-levels 1000";
     let run = terminated(&room, &format!("measure rough.ildg --loops 2,2 {smeared}"));
     assert!(run.stderr.contains("error: interrupted during the Wilson loops of rough.ildg"), "{}", run.stderr);

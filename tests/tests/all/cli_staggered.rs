@@ -70,7 +70,7 @@ fn reconstructions_of_hisq() {
     }
     // It says so where it does not keep what was asked for.
     let run = room.run(&format!("{solve} --reconstruct 12 --backend cpu"));
-    assert!(run.stderr.contains("from 12 reals: 13 reals are stored"), "{}", run.stderr);
+    assert!(run.stderr.contains("with recon 12: recon 13 is used"), "{}", run.stderr);
     // From files, where the number in the long links has to be found first.
     room.json("links hisq weak.ildg fat.npy long.npy");
     let solve = "solve --operator hisq --mass 0.1 --source random:3 --tol 1e-11 --fat fat.npy --long long.npy";

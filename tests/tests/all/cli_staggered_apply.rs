@@ -153,7 +153,7 @@ fn applications_in_every_format() {
     // Long links of HISQ are in U(3): 8 reals do not determine them, 9 do, and the program reports it.
     let hisq = "apply --gauge odd.npy --operator hisq --mass 0.1 --source random:5";
     let run = room.run(&format!("{hisq} --reconstruct 8 -o y.npy --backend cpu"));
-    let reported = run.stderr.contains("from 8 reals: 9 reals are stored");
+    let reported = run.stderr.contains("with recon 8: recon 9 is used");
     assert!(run.code == Some(0) && reported, "{}", run.stderr);
     room.json(&format!("{hisq} --reconstruct 9 -o z.npy"));
     assert_eq!(npy(&room.path("y.npy")), npy(&room.path("z.npy")));
@@ -336,7 +336,7 @@ fn mistakes_of_applications_and_benchmarks() {
         ),
         ("--operator asqtad --masses=-0.1", &["--masses", "above 0"]),
         ("--operator asqtad --masses 0", &["--masses", "above 0"]),
-        ("--operator asqtad --masses 0.1,0 --shifts 0.1,0", &["--shifts", "mass 0", "not above 0"]),
+        ("--operator asqtad --masses 0.1,0 --shifts 0.1,0", &["--shifts", "mass 0", "not above -m^2 for m = 0"]),
         ("--operator asqtad --shifts 0.1,x", &["--shifts", "'x'"]),
         ("--operator asqtad --shift-solver multishift", &["--shift-solver", "--shifts"]),
         ("--operator asqtad --shifts 0.1 --shift-solver both", &["--shift-solver", "sequential"]),

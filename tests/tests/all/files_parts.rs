@@ -353,7 +353,7 @@ fn bad_files_give_all_ranks_the_sentence_of_one_process() {
     let wrong =
         |world: &dyn Network, section: &Section| read_gauge(SharedFile::new(&good, world).part(section), &verified);
     let said = sentence(on([1, 3, 1, 2], lattice(), wrong));
-    assert!(said.contains("the lattice is [4, 6, 4, 12] according to the caller but [4, 4, 4, 4]"), "{said}");
+    assert!(said.contains("the lattice is [4, 6, 4, 12] according to the request, but [4, 4, 4, 4]"), "{said}");
     let missing = room.path("missing");
     let said = sentence(on([1, 3, 1, 2], lattice(), |world, section| {
         read_gauge(SharedFile::new(&missing, world).part(section), &verified)
@@ -406,7 +406,8 @@ fn bad_blocks() {
         said
     };
     assert!(read(3).contains(
-        "block.npy: file: content is \"3 fields, numbered from 0\", expected field 3: choose a number from 0 to 2"
+        "block.npy: file: number of fields is \"3\", expected more than 3, because field 3, counted from 0, is \
+         requested; choose a number from 0 to 2"
     ));
     let mut nan = good.clone();
     let site = lattice().index([3, 1, 2, 9]);
@@ -434,7 +435,7 @@ fn bad_blocks() {
     };
     let third = "field 2, counted from 0: spinor at site (x, y, z, t) = [3, 1, 2, 9] is not finite";
     assert!(write(3, &NPY).contains(third));
-    assert!(write(2, &NPY).contains("the number of fields differs from the product of the axes"));
+    assert!(write(2, &NPY).contains("the number of fields differs from the product of the axis lengths"));
     assert!(write(0, &NPY).contains("no field is given"));
     assert!(write(3, &SCIDAC).contains("a SciDAC file holds one field or a propagator"));
     assert_eq!((room.files(), fs::read(&path).unwrap()), (vec!["block.npy".to_owned()], before));
@@ -478,7 +479,7 @@ fn what_cannot_be_written_leaves_no_file() {
     for format in [&NERSC, &ILDG] {
         let missing = write("nowhere/new", &gauge, format, double);
         assert!(matches!(missing.problem, Problem::Io { .. }), "{missing}");
-        assert!(missing.to_string().contains("cannot create a file in the folder"), "{missing}");
+        assert!(missing.to_string().contains("cannot create a temporary file in the same folder"), "{missing}");
         let taken = write("taken", &gauge, format, double).to_string();
         assert!(taken.contains("cannot rename the finished file"), "{taken}");
     }

@@ -140,7 +140,7 @@ fn files_of_other_programs() {
     assert!(said.contains("datasets is") && said.contains("links, spinors or colour_vectors"), "{said}");
     fs::write(&path, b"\x89HDF\r\n\x1a\n and no more than this, which is no file").unwrap();
     let said = read_gauge(&path, &ReadOptions::default()).unwrap_err().to_string();
-    assert!(said.contains("a file that the HDF5 library can read"), "{said}");
+    assert!(said.contains("HDF5 file: error of the HDF5 library is"), "{said}");
     let bytes = fs::read(&path).unwrap();
     let said = read_gauge(ReadFrom::Memory(&bytes), &ReadOptions::default()).unwrap_err().to_string();
     assert!(said.contains("is an HDF5 file; give the path"), "{said}");

@@ -439,7 +439,7 @@ fn a_model_is_measured_and_read_again() {
     let bad_point = "studies model --machine m.json --measured p.json";
     fails(&room, 2, 2, bad_point, &["p.json", "points[0].microseconds"]);
     fs::write(room.path("p.json"), point(r#""microseconds": 1"#).replace("half", "fp16")).unwrap();
-    fails(&room, 2, 2, bad_point, &["clover_dslash in fp16 with 12"]);
+    fails(&room, 2, 2, bad_point, &["clover_dslash in fp16 with links of format 12"]);
     fails(&room, 2, 2, "studies model --machine m.json --operator asqtad", &["m.json", "clover", "asqtad"]);
     fails(&room, 2, 2, "studies model --machine m.json --precision single", &["m.json", "--precision"]);
     fails(&room, 2, 2, "studies model --grid 1,1,1,3 --lattice 4,4,4,16", &["1×1×1×3", "2"]);
@@ -588,11 +588,11 @@ fn correlators_do_not_depend_on_the_grid() {
 fn wrong_grids_are_refused_with_ones_that_fit() {
     let room = Room::with_weak_field();
     let solve = "solve --gauge weak.ildg --mass 0.1 --source random:1";
-    fails(&room, 2, 2, &format!("{solve} --grid 1,1,1,4"), &["has 4 processes, but the run has 2", "1×1×1×2"]);
+    fails(&room, 2, 2, &format!("{solve} --grid 1,1,1,4"), &["has 4 processes, but the run has 2", "1,1,1,2"]);
     fails(&room, 2, 2, &format!("{solve} --grid 3,1,1,1"), &["along x cannot be divided into 3"]);
     fails(&room, 4, 2, &format!("{solve} --grid 4,1,1,1"), &["gives 1, which is odd"]);
     fails(&room, 3, 2, solve, &["cannot be divided among 3 processes"]);
-    let three_hops = &["gives 2, but the operator needs at least 3", "Grids that fit: 1×1×1×2"];
+    let three_hops = &["gives 2, but the operator needs at least 3", "Grids that fit: 1,1,1,2"];
     fails(&room, 2, 2, &format!("{solve} --operator asqtad --grid 2,1,1,1"), three_hops);
     fails(&room, 2, 2, &format!("{solve} --grid 2,1"), &["--grid: '2,1'", "X,Y,Z,T"]);
 }
@@ -782,7 +782,7 @@ fn an_interrupted_measurement_says_so() {
     assert!(Command::new("sh").args(["-c", &format!("kill -INT {rank}")]).status().unwrap().success());
     let run: Run = job.wait_with_output().unwrap().into();
     assert_eq!(run.code, Some(130), "{}", run.stderr);
-    assert!(run.stderr.contains("error: ended at t = "), "{}", run.stderr);
+    assert!(run.stderr.contains("error: interrupted at flow time t = "), "{}", run.stderr);
     let lines = fs::read_to_string(room.path("m.jsonl")).unwrap();
     assert!(lines.lines().count() == 1 && lines.contains("a.ildg"), "{lines}");
 }

@@ -157,7 +157,7 @@ fn every_order<T: Fermion + PartialEq + std::fmt::Debug>() {
             let one = read_block::<T>(ReadFrom::Memory(&bytes), 2).unwrap();
             assert!(one.field == file.fields[2] && one.checksum == file.checksum);
             let error = read_block::<T>(ReadFrom::Memory(&bytes), T::COMPONENTS).unwrap_err().to_string();
-            assert!(error.contains("numbered from 0"), "{error}");
+            assert!(error.contains("counted from 0, is requested"), "{error}");
             // One bit.
             let mut wrong = bytes.clone();
             let middle = header.offset as usize + 777;
@@ -304,7 +304,7 @@ fn extents_of_tmlqcd() {
         let other = file_xml(Lattice::new([4, 2, 6, 8]).unwrap());
         let said =
             read(kind, &etmc(2, 64, "diracFermion"), &[("scidac-private-file-xml", other.as_bytes())]).unwrap_err();
-        let expected = format!("the lattice is [2, 4, 6, 8] according to {kind} record but [4, 2, 6, 8]");
+        let expected = format!("the lattice is [2, 4, 6, 8] according to the {kind} record, but [4, 2, 6, 8]");
         assert!(said.contains(&expected), "{said}");
         let said = read(kind, &etmc(2, 64, "diracFermion").replace("<lx>2", "<lx>two"), &[]).unwrap_err();
         assert!(said.contains("extent is \"two\""), "{said}");

@@ -341,7 +341,7 @@ fn ranks_fail_together() {
     let said = sentence(on(grid, longer, |world, section| {
         SetupReader::open(SharedFile::new(&path, world).part(section)).map(|_| ())
     }));
-    assert!(said.contains("the lattice is 2×4×6×16 according to the caller but 2×4×6×8"), "{said}");
+    assert!(said.contains("the lattice is 2×4×6×16 according to the request, but 2×4×6×8"), "{said}");
     // A bit in the part of one rank.
     let mut bad = good.clone();
     let place = bad.len() - 1000;
@@ -375,7 +375,7 @@ fn ranks_fail_together() {
     }
     refused(&same, &fields[..1], "1 of 2 vectors are present; write all of them");
     let too_many = [&fields[..], &fields[..1]].concat();
-    refused(&same, &too_many, "all vectors of the header have already been written; write no more");
+    refused(&same, &too_many, "the file already has as many vectors as its header declares; write no more");
     let differs = |rank| SetupHeader { links: format!("{}", rank / 3), ..header.clone() };
     refused(&differs, &fields, "the headers of rank 3 and rank 0 differ; give the same header on all ranks");
     refused(&|_| SetupHeader { vectors: 0, ..header.clone() }, &[], "1 to 1024 vectors");
@@ -384,7 +384,7 @@ fn ranks_fail_together() {
     refused(
         &|_| SetupHeader { lattice: longer, ..header.clone() },
         &fields,
-        "2×4×6×8 according to the caller but 2×4×6×16",
+        "2×4×6×8 according to the request, but 2×4×6×16",
     );
     let said = sentence(on(grid, lattice, |world, section| {
         let to = SharedFile::new(&path, world).part(section);
@@ -403,7 +403,7 @@ fn ranks_fail_together() {
     // A folder that is not there, and a place that cannot be replaced.
     let nowhere = room.path("nowhere").join("setup");
     let said = sentence(on(grid, lattice, |world, section| write(&nowhere, world, section, &header, &fields)));
-    assert!(said.contains("cannot create a file in the folder"), "{said}");
+    assert!(said.contains("cannot create a temporary file in the same folder"), "{said}");
     let device = Path::new("/dev/null");
     let said = write(device, &Solo::new(), &lattice.into(), &header, &fields).unwrap_err().to_string();
     assert!(

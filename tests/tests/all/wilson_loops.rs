@@ -205,7 +205,7 @@ fn measured_loops_are_smeared_in_space() {
     let text = room.run("measure weak.ildg --loops 1,2 --backend cpu").stdout;
     assert!(text.contains("Wilson loops") && text.contains("T = 2") && text.contains("1,0,0"), "{text}");
     for (flags, parts) in [
-        ("--loops 3,2", ["exceeds half of 4×4×4×8", "2,4"]),
+        ("--loops 3,2", ["exceeds half of the extents of 4×4×4×8", "2,4"]),
         ("--loops 0,2", ["'0,2'", "R,T"]),
         ("--off-axis", ["--off-axis", "--loops"]),
         ("--loop-smear hyp", ["--loop-smear", "--loops"]),

@@ -114,13 +114,13 @@ impl FormatsPlan {
             } else {
                 let recon = name_of(&RECONSTRUCTIONS, scheme.reconstruction);
                 let name = super::table::name(scheme);
-                info!("{name} is skipped, because some links cannot be reconstructed from {recon} reals");
+                info!("{name} is skipped, because some links cannot be stored with --reconstruct {recon}");
             }
         }
         if schemes.is_empty() {
             return Err(Failure::refused(format!(
                 "--reconstruct: some links of the {} operator cannot be reconstructed from the requested numbers of \
-                 reals; use 18{}",
+                 reals; give --reconstruct 18{}",
                 self.definition().title,
                 if self.definition().is_in_u3() { ", 13 or 9" } else { "" }
             ))

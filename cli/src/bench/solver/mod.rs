@@ -50,7 +50,7 @@ mass on all sites; without, M x = b on the even sites.";
 pub struct SolverBenchArguments {
     #[arg(long, value_name = "NAME", help = format!("Operator: {}", staggered_names()))]
     operator: String,
-    /// Bare masses, separated by commas [default: 0.1 to 0.005]
+    /// Bare masses, separated by commas [default: 0.1,0.05,0.02,0.01,0.005]
     #[arg(long, value_name = "M", value_delimiter = ',', allow_hyphen_values = true)]
     masses: Option<Vec<f64>>,
     #[command(flatten)]
@@ -92,13 +92,13 @@ pub struct StudyFlags {
     /// Number of random sources to average over
     #[arg(long, value_name = "N", default_value_t = 5)]
     sources: u64,
-    /// Requested tolerance of |b - M x| / |b|
+    /// Requested tolerance of the true residual |b - M x| / |b| of each system
     #[arg(long, default_value_t = 1e-12)]
     tol: f64,
     /// Maximum number of iterations of a solve
     #[arg(long, value_name = "N", default_value_t = 30_000)]
     max_iterations: usize,
-    /// Plot time to solution and speed-up against the mass
+    /// Plot the time to solution and the speed-up over double precision against the mass
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }
@@ -271,7 +271,8 @@ impl StudyFlags {
 
 /// Generates a quenched configuration. Returns it with its mean plaquette.
 fn quenched(domain: &Domain, args: &StudyFlags, session: &Session) -> Outcome<(HostGauge, f64)> {
-    info!("generating a quenched configuration: beta {}, {} sweeps", args.beta, args.sweeps);
+    let sweeps = crate::text::count(args.sweeps as usize, "sweep");
+    info!("generating a quenched configuration: beta {}, {sweeps}", args.beta);
     let mut generator = Generator::new(domain, Start::Cold, args.beta, args.seed)?;
     for sweep in 0..args.sweeps {
         generator.sweep(1, 4)?;

@@ -108,7 +108,7 @@ pub fn print(title: &str, cells: &[&Cell], study: &SolverStudy, rates: &Rates) -
     block("seconds", &|cell| format!("{:.3}", cell.seconds));
     block("microseconds per iteration", &|cell| format!("{:.1}", 1e6 * cell.seconds_per_iteration()));
     if cells.iter().any(|cell| cell.first_iterations > 0.0) {
-        block("iterations of multi-shift CG, and microseconds of each", &|cell| {
+        block("iterations of multi-shift CG (microseconds per iteration)", &|cell| {
             format!("{:.0} ({:.1})", cell.first_iterations, 1e6 * cell.seconds_per_first_iteration())
         });
     }
@@ -122,7 +122,7 @@ pub fn print(title: &str, cells: &[&Cell], study: &SolverStudy, rates: &Rates) -
 /// Plots time to solution and speed-up relative to double precision of the cells that satisfy `shown`, as in figure 7 of the paper.
 pub fn picture(results: &Results, title: String, shown: impl Fn(&Cell) -> bool) -> LinePlot {
     let cells = || results.cells.iter().map(|(_, cell)| cell).filter(|cell| cell.failures.is_empty() && shown(cell));
-    // Speed-ups are relative to the faster of the solves in double precision.
+    // For each mass, speed-ups are relative to the fastest solve in double precision.
     let double = |mass: f64| {
         let of_mass = cells().filter(|cell| cell.mass == mass && cell.scheme.precision == Precision::Double);
         of_mass.map(|cell| cell.seconds).min_by(f64::total_cmp)

@@ -59,7 +59,8 @@ fn summand(rank: usize, i: usize) -> f64 {
 }
 
 fn sums<C: Communicator>(comm: &C) {
-    // 20 000 doubles are more than MPI sums in one call, for any number of ranks.
+    // 20 000 doubles exceed the size up to which `Mpi` gathers all numbers of a sum on every rank, for any number of
+    // ranks.
     for length in [0, 1, 2, 3, 17, 1000, 20_000] {
         let mine: Vec<f64> = (0..length).map(|i| summand(comm.rank(), i)).collect();
         // Every implementation must return this sum bit by bit: rank 0's number, plus rank 1's, plus …
@@ -112,7 +113,7 @@ fn broadcasts<C: Communicator>(comm: &C) {
 
 fn gathers<C: Communicator>(comm: &C) {
     let (rank, size) = (comm.rank(), comm.size());
-    // Bytes that a rank contributes: 70 000 for rank 2, and none for some ranks.
+    // `of` returns the bytes that a rank contributes: 70 000 for rank 2, and none for some ranks.
     let of = |rank: usize| vec![rank as u8; if rank == 2 { 70_000 } else { (rank * 5) % 13 }];
     let expected: Vec<Vec<u8>> = (0..size).map(of).collect();
     for root in 0..size {
@@ -263,8 +264,8 @@ fn overlap<C: Communicator>(comm: &C) {
         for (tag, byte) in [(9, 3u8), (8, 2)] {
             comm.send(next, tag, vec![byte; 300_000]).unwrap().into_buffer().unwrap();
         }
-        // A rank that waits in this call must also receive messages, because their sender may wait for them before it
-        // makes the call.
+        // A rank that waits in this call must also receive messages, because their sender may wait for the end of its
+        // sends before it makes the call.
         call(comm).unwrap();
         for (receive, byte) in receives.into_iter().zip([2, 3]) {
             assert_eq!(receive.into_buffer().unwrap(), vec![byte; 300_000]);

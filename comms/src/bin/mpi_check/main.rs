@@ -66,7 +66,7 @@ fn check(mpi: &Mpi) -> CheckOutcome {
     mpi.barrier()?;
     if mpi.rank() == 0 {
         let (level, cuda) = (mpi.thread_level(), mpi.is_cuda_aware());
-        println!("{} ranks passed: {}, {level}, CUDA-aware: {cuda}", mpi.size(), Mpi::library_version());
+        println!("checks passed; ranks: {}, {}, {level}, CUDA-aware: {cuda}", mpi.size(), Mpi::library_version());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -200,7 +200,8 @@ fn late_receiver(mpi: &Mpi) -> CheckOutcome {
 
 /// Prints process IDs and waits until the test kills the last rank.
 fn hang(mpi: &Mpi) -> CheckOutcome {
-    // The line is written in one call, because `mpirun` forwards the pieces that it reads.
+    // The line is written in one call. `mpirun` forwards each piece that it reads, so a line that was written in
+    // several calls could be mixed with lines of other processes.
     let line = format!("rank {} is process {}\n", mpi.rank(), std::process::id());
     let mut out = std::io::stdout();
     out.write_all(line.as_bytes()).and_then(|()| out.flush()).expect("standard output");
@@ -273,7 +274,7 @@ fn thread(mpi: &Mpi) -> CheckOutcome {
 fn large(mpi: &Mpi) -> CheckOutcome {
     const LENGTH: usize = (1 << 31) + 4099;
     if mpi.size() == 1 {
-        println!("this takes two ranks");
+        println!("`large` needs at least two ranks: run mpirun -n 2 mpi_check large");
         return Ok(ExitCode::FAILURE);
     }
     if mpi.rank() == 0 {
@@ -317,18 +318,19 @@ fn latency(mpi: &Mpi) -> CheckOutcome {
         Ok::<(), CommError>(())
     };
     if mpi.rank() == 0 {
-        println!("{} ranks, {}; best of 5 times {ROUNDS}, of the slowest rank", mpi.size(), Mpi::library_version());
+        println!("ranks: {}, {}", mpi.size(), Mpi::library_version());
+        println!("time of one call on the slowest rank, best of 5 averages over {ROUNDS} calls:");
     }
     for count in [1, 3, 16, 256] {
         let mut values = vec![1e-300; count];
-        time(&format!("sum of {count}"), &mut || mpi.sum(&mut values))?;
+        time(&format!("sum of vectors of length {count}"), &mut || mpi.sum(&mut values))?;
     }
     time("barrier", &mut || mpi.barrier())?;
     let (rank, size) = (mpi.rank(), mpi.size());
     for length in [8, 1024, 4096, 16384, 65536, 1 << 20] {
         let mut send = mpi.send_channel((rank + 1) % size, 0, vec![0u8; length])?;
         let mut receive = mpi.receive_channel((rank + size - 1) % size, 0, vec![0u8; length])?;
-        time(&format!("{length} bytes around the ring"), &mut || {
+        time(&format!("{length} bytes to the next rank"), &mut || {
             receive.start()?;
             send.start()?;
             receive.wait()?;
@@ -336,6 +338,6 @@ fn latency(mpi: &Mpi) -> CheckOutcome {
         })?;
     }
     let mut pending = mpi.receive(rank, 1, vec![0u8; 8])?;
-    time("test of a message under way", &mut || pending.test().map(drop))?;
+    time("test whether a message has arrived", &mut || pending.test().map(drop))?;
     Ok(ExitCode::SUCCESS)
 }

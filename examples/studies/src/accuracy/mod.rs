@@ -23,7 +23,8 @@ Examples:
   ferrite-studies accuracy --precision single,half --reconstruct 12,8 --json
 
 Applies the even-odd Wilson matrix on random SU(3) links to a vector with components in [0, 1], and compares the
-result with that of a CPU in double precision with 18 reals (figure 6 of Clark et al., arXiv:0911.3191).";
+result with that of a CPU in double precision with 18 reals (figure 6 of Clark et al., arXiv:0911.3191). The links
+are not in temporal gauge, so --reconstruct accepts 18, 12 and 8 only.";
 
 /// Arguments of `ferrite-studies accuracy`.
 #[derive(Args)]
@@ -34,7 +35,7 @@ pub struct AccuracyArguments {
     lattice: Option<Lattice>,
     #[command(flatten)]
     formats: FormatFlags,
-    /// Plot the share of deviating components against the tolerance epsilon
+    /// Plot the share of components that deviate by epsilon or more, against epsilon
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }

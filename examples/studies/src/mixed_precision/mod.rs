@@ -27,10 +27,10 @@ correction for several inner tolerances; 5, with reliable updates for several de
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MixedPrecisionArguments {
-    /// Tables of the paper, separated by commas [default: 3,4,5]
+    /// Numbers of the tables of Clark et al. (arXiv:0911.3191) to repeat, separated by commas [default: 3,4,5]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     table: Option<Vec<u32>>,
-    /// Bare masses, separated by commas [default: -0.785 to -0.812]
+    /// Bare masses, separated by commas [default: nine masses from -0.785 to -0.812]
     #[arg(long, value_name = "M", value_delimiter = ',', allow_hyphen_values = true)]
     masses: Option<Vec<f64>>,
     #[command(flatten)]
@@ -53,7 +53,11 @@ pub fn run(args: &MixedPrecisionArguments, context: &Context) -> Outcome {
     )?;
     let results = &solved.work;
     args.study.draw(context, || {
-        picture(results, format!("BiCGstab with reliable updates on {}, Wilson", solved.lattice()), is_shown)
+        picture(
+            results,
+            format!("BiCGstab with reliable updates for Wilson fermions on {}", solved.lattice()),
+            is_shown,
+        )
     })?;
     let record = args.study.record(&solved, (WILSON.name, Some("001")), &study, results, Map::new());
     context.output.record(&record, || {

@@ -92,11 +92,11 @@ impl Tables {
     }
     /// Returns the device memory that the study needs, by name.
     pub fn memory(&self, cut: Cut) -> Needs {
-        // The device keeps links in three formats, in addition to those in double precision.
+        // The device keeps links in the formats of all schemes, in addition to those in double precision.
         let operator = WilsonParams::from_mass(0.0, TimeBoundary::Antiperiodic);
         let request = Request { method: Method::CG, reconstruction: LinkStorage::FULL, ..Request::new(operator) };
         let mut needs = request.memory(cut.local, &cut.grid, 1, None);
-        needs.push(("links in the other formats", 1152 * cut.local.half_volume()));
+        needs.push(("links in additional formats", 1152 * cut.local.half_volume()));
         needs
     }
     /// Solves for all masses and schemes of the requested tables.

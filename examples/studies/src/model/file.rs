@@ -210,7 +210,7 @@ fn iterations(all: MachineIterations) -> Result<IterationCounts, ModelFileError>
         gcr_dd: domains.iter().map(|domain| (domain.sites, domain.iterations)).collect(),
         restarts: number(&place("gcr_dd.restarts"), all.gcr_dd.restarts, 0.0, true)?,
         steps: count(&place("gcr_dd.steps"), all.gcr_dd.steps, 0)?,
-        // Files of older versions do not have this field.
+        // Files of older versions do not have the field `once_microseconds`.
         once: 1e-6 * number(&place("once_microseconds"), all.once_microseconds.unwrap_or(0.0), 0.0, true)?,
         source: all.source,
         precision: all.precision,

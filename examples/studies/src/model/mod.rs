@@ -137,14 +137,17 @@ impl IterationCounts {
     pub fn counted() -> Self {
         let volume = |x: usize, t: usize| (x * x * x * t) as f64;
         IterationCounts {
-            source: "clover, c_sw 1.5, m -0.35, quenched 32x32x32x64, beta 6.0, to 1e-10, k_max 16 (scaling.md)".into(),
+            source: "clover, c_sw = 1.5, m = -0.35, quenched 32x32x32x64 at beta = 6.0, tolerance 1e-10, k_max = 16 \
+                     (docs/measurements/scaling.md)"
+                .into(),
             precision: "half".into(),
             bicgstab: 172.0,
             updates: 11.0,
             gcr_dd: vec![(volume(16, 16), 82.0), (volume(32, 32), 48.0), (volume(32, 64), 37.0)],
             restarts: 10.0,
             steps: 10,
-            // 4.5 ms on one GPU and 4.1 ms on two: `docs/measurements/scaling-model.md`, "Solvers".
+            // Average of the fixed costs that were measured: 4.5 ms of a solve on one GPU and 4.1 ms on two
+            // (`docs/measurements/scaling-model.md`, "Solvers").
             once: 4.3e-3,
         }
     }

@@ -11,12 +11,12 @@ type PaperPoints = &'static [(f64, f64)];
 
 /// Published TFLOP/s of solvers with clover fermions. The papers' figures have further points that are not printed as numbers.
 const CLOVER: [(&str, PaperPoints); 4] = [
-    // Babich, Clark and Joó 2010, section VII.B and C: single-half BiCGstab on GTX 285, with 32⁴ on each GPU, and with 32³ × 256 in total
-    // ("over 3").
+    // The source is Babich, Clark and Joó 2010, section VII.B and C: single-half BiCGstab on GTX 285, with 32⁴ on each GPU, and with 32³ ×
+    // 256 in total ("over 3").
     ("BiCGstab, weak, GTX 285 (2010)", &[(32.0, 4.75)]),
     ("BiCGstab, strong, GTX 285 (2010)", &[(32.0, 3.0)]),
-    // Babich et al. 2011, section 9.1, on M2050 with 32³ × 256: the "effective BiCGstab performance" of GCR-DD, and for BiCGstab this
-    // value divided by the gain in time.
+    // The source is Babich et al. 2011, section 9.1, on M2050 with 32³ × 256. The values of GCR-DD are its "effective BiCGstab
+    // performance"; those of BiCGstab are the same values divided by the gain in time.
     ("BiCGstab, strong, M2050 (2011)", &[(128.0, 9.95 / 1.63), (256.0, 11.5 / 1.64)]),
     ("GCR-DD, effective, M2050 (2011)", &[(128.0, 9.95), (256.0, 11.5)]),
 ];
@@ -135,8 +135,8 @@ fn gain(machine: &Machine, predictions: &Predictions<'_>) -> Option<LinePlot> {
     let gains: Vec<_> = gains.collect();
     let counted = machine.iterations.as_ref().filter(|_| !gains.is_empty())?;
     Some(LinePlot {
-        title: format!("Time of BiCGstab over time of GCR-DD, {}", machine.operator),
-        subtitle: format!("iterations as in {}", counted.source),
+        title: format!("Time of BiCGstab divided by the time of GCR-DD, {} operator", machine.operator),
+        subtitle: format!("iterations counted for {}", counted.source),
         axes: ["GPUs".into(), "times faster".into(), String::new()],
         logarithmic: [true, false],
         curves: vec![line("predicted".into(), gains), marks(GAIN.0, GAIN.1)],

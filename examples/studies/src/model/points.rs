@@ -113,7 +113,7 @@ pub fn points_from_json(text: &str) -> Result<Vec<MeasuredPoint>, ModelFileError
         }
         _ => {
             let (points, bench) = (ScalingPoints::SCHEMA, BenchRecord::SCHEMA);
-            Err(wrong("schema", format!("\"{points}\", or \"{bench}\" as `ferrite bench dslash --json` prints it")))
+            Err(wrong("schema", format!("\"{points}\" or \"{bench}\", which `ferrite bench dslash --json` prints")))
         }
     }
 }
@@ -126,7 +126,7 @@ fn extents(place: &str, numbers: [usize; 4], most: usize, things: &str) -> Resul
     let product = numbers.iter().try_fold(1usize, |product, n| product.checked_mul(*n));
     match product.filter(|product| *product <= most) {
         Some(_) => Ok(numbers),
-        None => Err(wrong(place, format!("four numbers whose product is at most {most} {things}"))),
+        None => Err(wrong(place, format!("four numbers whose product, the number of {things}, is at most {most}"))),
     }
 }
 fn grid(place: &str, numbers: [usize; 4]) -> Result<ProcessGrid, ModelFileError> {

@@ -142,7 +142,7 @@ impl<'a> Predictions<'a> {
             for case in &cases {
                 let Some(mut times) = model.times(&case.cut) else { continue };
                 if case.scaling == Scaling::Weak {
-                    // A solve on a larger lattice takes another number of iterations, which is unknown.
+                    // A solve on a larger lattice takes a different number of iterations, which is unknown.
                     times.solves = None;
                 }
                 solvers.push(PredictedSolver { case: *case, format: format.clone(), times });

@@ -91,27 +91,30 @@ impl<'a> SolverModel<'a> {
         let flops = self.matrix.flops * sites * cut.gpus() as f64;
         let AlgebraCosts { axpy, axpy_norm2, cg_update, .. } = self.algebra;
         let Some((step, with_sums)) = self.algebra.bicgstab_step.zip(self.with_sums) else {
-            // The matrix includes one of the two sums. The measured times of both sums include the wait.
+            // An iteration of CG has two sums, one in the application of the matrix and one in `axpy_norm2`. The measured times of both
+            // include the wait of the host.
             let iteration = matrix + axpy_norm2.at(sites) + cg_update.at(sites) + sum;
             return Some(SolverTimes { iteration, gflops: flops / iteration * 1e-9, solves: None });
         };
         let wait = self.wait(sites) + sum;
         let iteration = 2.0 * self.applied(with_sums, cut)? + axpy.at(sites) + step.at(sites);
-        // A true residual: the sloppy solution is added to the precise one, the matrix is applied, the residual is computed and
-        // converted, and the host waits for its norm.
+        // To compute a true residual, a reliable update adds the sloppy solution to the precise one, applies the matrix, and computes and
+        // converts the residual; the host then waits for its norm.
         let update =
             self.precise.and_then(|(matrix, axpy)| Some(self.applied(matrix, cut)? + 2.0 * axpy.at(sites) + wait));
         let counted = self.machine.iterations.as_ref().filter(|counted| counted.precision == self.precision);
         let solves = counted.zip(update).and_then(|(counted, update)| {
             let iterations = counted.gcr_dd(sites)?;
-            // Average number of directions in a cycle.
+            // `cycle` is the average number of directions between two restarts, and `before` the average number of earlier directions at an
+            // iteration.
             let cycle = iterations / counted.restarts.max(1.0);
             let before = ((cycle - 1.0) / 2.0).max(0.0);
             // The host does not wait for sums in domains, because they stay on the device.
             let domains = (in_domains(with_sums, cut) - self.wait(sites)).max(0.0);
             let moved = |fields: f64| moved(axpy, step, fields, sites);
             let in_domains = moved(2.0) + counted.steps as f64 * (domains + cg_update.at(sites));
-            // One pass computes all products, the next one the sum and two more products, and the last one the residual.
+            // Orthogonalisation takes three passes: one computes the inner products with the earlier directions, one subtracts their sum
+            // and computes two more inner products, and one updates the residual.
             let orthogonal = moved(before + 1.0) + moved(before + 3.0) + axpy.at(sites);
             let one = matrix + in_domains + orthogonal + 2.0 * wait;
             let restart = update + moved(cycle + 2.0);

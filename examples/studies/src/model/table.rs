@@ -14,13 +14,18 @@ pub fn head(machine: &Machine, cluster: &Cluster) -> String {
     let mut text = format!("{}, measured on {processes}\n", machine.device);
     for exchange in &machine.exchanges {
         let (latency, gbps) = (1e6 * exchange.wire.latency, 1e-9 * exchange.wire.bandwidth);
-        let _ = writeln!(text, "faces within a host, {}: {latency:.1} us + bytes / {gbps:.1} GB/s", exchange.transport);
+        let _ = writeln!(
+            text,
+            "time of an exchange within a host, transport {}: {latency:.1} us + bytes / {gbps:.1} GB/s",
+            exchange.transport
+        );
     }
     let (latency, gbps) = (1e6 * cluster.network.latency, 1e-9 * cluster.network.bandwidth);
     let hosts = cluster.gpus_per_host;
     let _ = writeln!(
         text,
-        "between hosts of {hosts} GPUs, assumed, not measured: {latency:.1} us + bytes / {gbps:.1} GB/s"
+        "time of an exchange between hosts of {hosts} GPUs (assumed, not measured): {latency:.1} us + bytes / {gbps:.1} \
+         GB/s"
     );
     text
 }
@@ -53,7 +58,7 @@ pub fn compared(compared: &[Comparison]) -> String {
             100.0 * deviation
         );
     }
-    let _ = writeln!(text, "largest deviation of the time: {:.1}%", 100.0 * worst.deviation);
+    let _ = writeln!(text, "largest deviation of a predicted time: {:.1}%", 100.0 * worst.deviation);
     text
 }
 
@@ -79,8 +84,11 @@ fn of_operations(predictions: &Predictions<'_>) -> String {
     for table in operations(&of_operation) {
         let first = &table[0][0];
         let (name, links) = (&first.operation.name, &first.operation.format.reconstruct);
-        let _ =
-            writeln!(text, "\n{name}, {links} reals, {}: us, efficiency, * limited by exchanges", what(&first.case));
+        let _ = writeln!(
+            text,
+            "\n{name}, {links} reals, {}: us and efficiency; * marks times that exchanges limit",
+            what(&first.case)
+        );
         let formats = table.iter().map(|rows| format!(" {:>20}", rows[0].operation.format.precision));
         let _ = writeln!(text, "{:>5} {:>12} {:>14}{}", "GPUs", "grid", "of each", formats.collect::<String>());
         for (k, row) in table[0].iter().enumerate() {
@@ -106,7 +114,11 @@ fn of_solvers(predictions: &Predictions<'_>) -> String {
             rows[0].format.precision,
             rows[0].format.reconstruct,
             what(&rows[0].case),
-            if rows[0].times.solves.is_some() { "; s of BiCGstab and GCR-DD, ~ extrapolated" } else { "" }
+            if rows[0].times.solves.is_some() {
+                "; seconds of BiCGstab and GCR-DD; ~ marks extrapolated iterations"
+            } else {
+                ""
+            }
         );
         let _ = write!(text, "{:>5} {:>12} {:>14} {:>10} {:>9}", "GPUs", "grid", "of each", "us", "TFLOP/s");
         let heads = format!(" {:>9} {:>9} {:>10} {:>5}", "BiCGstab", "GCR-DD", "iterations", "gain");

@@ -318,7 +318,10 @@ fn measured_points_are_compared() {
             file(&[point(r#""microseconds": 1"#).replace("[1, 1, 1, 2]", "[65536, 65536, 65536, 65536]")]),
             "points[0].grid",
         ),
-        (file(&[point(r#""microseconds": 1"#).replace("[1, 1, 1, 2]", "[256, 256, 1, 2]")]), "at most 65536 processes"),
+        (
+            file(&[point(r#""microseconds": 1"#).replace("[1, 1, 1, 2]", "[256, 256, 1, 2]")]),
+            "the number of processes, is at most 65536",
+        ),
         (
             file(&[point(r#""microseconds": 1"#).replace("[32, 32, 32, 64]", "[131072, 131072, 131072, 131072]")]),
             "points[0].lattice",

@@ -51,7 +51,7 @@ pub struct EnsembleBenchArguments {
     /// Extents of the large lattice
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice, default_value = "32,32,32,4")]
     large: Lattice,
-    /// Mass of the two flavours
+    /// Bare mass of the two flavours in lattice units
     #[arg(long, value_name = "M", default_value_t = 0.01335)]
     mass: f64,
     /// Gauge coupling beta
@@ -60,7 +60,7 @@ pub struct EnsembleBenchArguments {
     /// Number of trajectories in each setting
     #[arg(long, value_name = "N", default_value_t = 20)]
     trajectories: u32,
-    /// Number of thermalising trajectories with ten times the mass after a hot start; half as many with the mass itself follow
+    /// Number of thermalising trajectories with ten times --mass after a hot start; half as many with --mass follow
     #[arg(long, value_name = "N", default_value_t = 40)]
     thermalise: u32,
     /// Numbers of steps of the quarks' force on the small and on the large lattice, separated by a comma, for trajectories of
@@ -89,7 +89,7 @@ pub fn run(args: &EnsembleBenchArguments, context: &Context) -> Outcome {
     study.claim()?;
     for run in study.runs() {
         if study.make(&run, &choice.layout, &device, context)? {
-            let why = format!("stopped in {}; run the same command again to resume", run.folder.display());
+            let why = format!("the study stopped in {}; run the same command again to resume it", run.folder.display());
             return Err(context.session.stopped(why));
         }
     }

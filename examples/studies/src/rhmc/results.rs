@@ -152,7 +152,7 @@ pub fn table(results: &[SettingResult], device: &str) -> String {
             result.accepted[0]
         );
     }
-    text + "links and momenta: irreversibility, eqs. 14 and 15 of the paper\n"
+    text + "links and momenta: irreversibility, eqs. 14 and 15 of Bonati et al. (2011)\n"
 }
 
 /// Figure that corresponds to one of the paper.
@@ -231,7 +231,7 @@ fn updates(title: &StudyTitle, small: &[&SettingResult], large: &[&SettingResult
     LinePlot {
         title: "Irreversibility of the links against gauge updates".into(),
         subtitle: title.action.clone(),
-        axes: ["moves of the links in a trajectory".into(), "irreversibility / 1e-6".into(), String::new()],
+        axes: ["updates of the links in a trajectory".into(), "irreversibility / 1e-6".into(), String::new()],
         logarithmic: [false; 2],
         curves: vec![marks(title.small, small), marks(title.large, large)],
     }

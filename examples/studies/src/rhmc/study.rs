@@ -73,17 +73,16 @@ impl<'a> EnsembleStudy<'a> {
     pub fn new(args: &'a EnsembleBenchArguments) -> Outcome<Self> {
         let refuse = |why: String| Err(Failure::refused(why));
         if args.steps.len() != 2 {
-            return refuse(format!("--steps: expected 2 numbers, one for each lattice, not {}", args.steps.len()));
+            let typed = args.steps.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+            return refuse(format!("--steps {typed}: expected 2 numbers, one for each lattice, such as 16,24"));
         }
         if args.lattice == args.large {
-            return refuse(format!(
-                "--large {}: --lattice has the same extents; choose different lattices",
-                args.large
-            ));
+            let typed = args.large.size().map(|extent| extent.to_string()).join(",");
+            return refuse(format!("--large {typed}: --lattice has the same extents; choose different lattices"));
         }
         let counts = [("--trajectories", args.trajectories), ("--reversibility", args.reversibility)];
         if let Some((flag, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
-            return refuse(format!("{flag} 0: the study needs at least 1"));
+            return refuse(format!("{flag} 0: expected at least 1"));
         }
         let halved = [("--thermalise", args.thermalise), ("--gauge-steps", args.gauge_steps)];
         let halved = halved.into_iter().chain(args.steps.iter().map(|steps| ("--steps", *steps)));
@@ -94,7 +93,7 @@ impl<'a> EnsembleStudy<'a> {
         }
         if args.reversibility > args.trajectories {
             return refuse(format!(
-                "--reversibility {}: a setting has only {} trajectories; choose at most this number",
+                "--reversibility {}: must be at most {}, the number of trajectories in a setting (--trajectories)",
                 args.reversibility, args.trajectories
             ));
         }
@@ -123,10 +122,10 @@ impl<'a> EnsembleStudy<'a> {
             if serde_json::from_str::<StudySettings>(&text).is_ok_and(|old| old == mine) {
                 return Ok(());
             }
-            let why = "contains a study with other settings: name another folder, or give the same settings";
+            let why = "contains a study with other settings: name another folder, or give the settings in study.json";
             return Err(Failure::refused(format!("{} {why}", args.out.display())));
         }
-        let failed = |why| Failure::refused(format!("{} cannot be created: {why}", args.out.display()));
+        let failed = |why| Failure::refused(format!("the folder {} cannot be created: {why}", args.out.display()));
         fs::create_dir_all(&args.out).map_err(failed)?;
         let text = serde_json::to_string_pretty(&mine).map_err(Failure::failed)?;
         target::write_text(&path, &format!("{text}\n")).map_err(Failure::failed)
@@ -234,7 +233,7 @@ impl<'a> EnsembleStudy<'a> {
             format!("start={start}"),
             format!("save-every={save_every}"),
             "trajectory.length=1".into(),
-            // Kernels are not timed, because the seconds of trajectories are compared.
+            // Kernels are not timed, because their timing would add to the times of trajectories, which the study compares.
             "measure.kernels=0".into(),
             "gauge.action=wilson".into(),
             format!("gauge.beta={}", args.beta),

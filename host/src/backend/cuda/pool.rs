@@ -85,7 +85,7 @@ impl Cuda {
             return Err(BackendError::OutOfMemory { what: what.into(), bytes, free, device: self.device() });
         }
         raw(code, &format!("allocating memory for {what}"), self.name())?;
-        trace!("memory for {what}: {bytes} bytes after {:.2} ms", 1e3 * start.elapsed().as_secs_f64());
+        trace!("memory for {what}: {bytes} bytes allocated in {:.2} ms", 1e3 * start.elapsed().as_secs_f64());
         Ok(address)
     }
     /// Returns a buffer's memory to the pool.

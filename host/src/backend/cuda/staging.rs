@@ -97,7 +97,7 @@ impl Cuda {
         if staging.is_none() {
             match Staging::new(self) {
                 Ok(fresh) => *staging = Some(fresh),
-                Err(why) => trace!("copies are not staged: {why}"),
+                Err(why) => trace!("copies to and from the GPU do not use page-locked memory: {why}"),
             }
         }
         staging.as_mut().map(task)

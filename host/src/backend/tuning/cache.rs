@@ -130,13 +130,14 @@ impl TuneCache {
         let damaged = |why: String| CacheError::Damaged { path: path.into(), why };
         let file: Value = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
         if file["format"] != FORMAT {
-            return Err(damaged(format!("\"format\": \"{FORMAT}\" is missing")));
+            return Err(damaged(format!("the key \"format\" with the value \"{FORMAT}\" is missing")));
         }
         match u64::deserialize(&file["version"]) {
             Ok(VERSION) => serde_path_to_error::deserialize::<_, CacheRecord>(&file)
                 .map(Self::from)
                 .map_err(|why| damaged(why.to_string())),
             Ok(version) => Err(CacheError::OtherVersion { path: path.into(), version }),
+            Err(_) if file["version"].is_null() => Err(damaged("the key \"version\" is missing".into())),
             Err(_) => Err(damaged(format!("the version {} is not a whole number", file["version"]))),
         }
     }

@@ -101,7 +101,7 @@ impl Reference {
     pub fn times(&self, plan: &ScalingPlan) -> Result<ReferenceTimes> {
         let direction = self.direction;
         debug!(
-            "timing with {} partitioned among {} processes, {} each",
+            "timing kernels with {} partitioned among {} processes, each with {}",
             ["x", "y", "z", "t"][direction],
             self.grid.size(),
             self.local

@@ -22,8 +22,8 @@ pub(super) static ONE_FLAVOUR: MonomialDefinition = MonomialDefinition {
     flavours: Some(1),
     keys: &[("pseudofermions", KeyKind::Count), ("dynamics-error", KeyKind::Number), ("action-error", KeyKind::Number)],
     methods: &[],
-    refusal: "applies only to two flavours, because CG solves the rational function of one flavour: remove it, or \
-              give flavours = 2",
+    refusal: "applies only to two flavours, because one flavour is computed with a rational function and CG: remove \
+              it, or give flavours = 2",
     resolve,
 };
 

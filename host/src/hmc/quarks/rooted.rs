@@ -69,8 +69,8 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
     }
     let u0 = keys.number("u0", "a number of at least 1e-3", &|x| x >= 1e-3);
     match is(&ASQTAD) {
-        true => keys.needed(u0.is_some(), "u0", "u0 = 0.86, of asqtad's paths"),
-        false => keys.refuse("u0", "only asqtad quarks have a tadpole factor: remove it"),
+        true => keys.needed(u0.is_some(), "u0", "u0 = 0.86"),
+        false => keys.refuse("u0", "of all staggered quarks, only asqtad quarks have a tadpole factor: remove it"),
     }
     let masses = keys.numbers("mass", DIVISOR, &is_divisor);
     keys.needed(masses.is_some(), "mass", "mass = [0.05]");
@@ -101,7 +101,7 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
     let (operator, masses, flavours) = (operator?, masses?, flavours?);
     if masses.len() != flavours.len() {
         let (numbers, of) = (counted(flavours.len(), "number", "numbers"), counted(masses.len(), "mass", "masses"));
-        keys.refuse("flavours", &format!("{numbers} for {of}"));
+        keys.refuse("flavours", &format!("{numbers} for {of}: give one number for each mass"));
         return None;
     }
     let params = StaggeredParams { mass: 0.0, boundary, phases };
@@ -150,7 +150,7 @@ fn naik_epsilon(
         return Some(0.0);
     }
     if operator.is_some_and(|operator| *operator != HISQ) {
-        keys.refuse(KEY, "only HISQ has this correction of the Naik term: remove it");
+        keys.refuse(KEY, "only HISQ has a correction of the Naik term: remove it");
         return None;
     }
     let given = given?;

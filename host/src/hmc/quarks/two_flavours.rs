@@ -59,7 +59,7 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
     match multigrid {
         None => {
             for key in Method::MULTIGRID.keys {
-                keys.refuse(key.name, "applies only to method = \"multigrid\"; remove it");
+                keys.refuse(key.name, "applies only to method = \"multigrid\": remove it");
             }
         }
         Some(_) if operator.is_some_and(|operator| operator.partner().is_some()) => {
@@ -74,7 +74,7 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
     let guesses = keys.count("guesses", 0..=MOST_GUESSES).unwrap_or(0);
     let (mut table, called) = WilsonTable::read(keys, operator)?;
     let WilsonQuarks { operator, .. } = table.quarks;
-    // Masses of the heavier quarks, each with its name for messages.
+    // `heavy` lists the masses of the heavier quarks, each with its name for messages.
     let of_masses = masses.iter().flatten().map(|mass| (*mass, format!("m = {mass}")));
     let of_kappas = kappas.iter().flatten().map(|kappa| (0.5 / kappa - 4.0, format!("kappa = {kappa}")));
     let heavy: Vec<(f64, String)> = of_masses.chain(of_kappas).collect();
@@ -82,13 +82,13 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
     if heavy.iter().any(|(heavy, _)| *heavy <= mass) || !heavy.is_sorted_by(|(a, _), (b, _)| a <= b) {
         for key in ["hasenbusch-mass", "hasenbusch-kappa"] {
             let why =
-                format!("list quarks from light to heavy, all of them heavier than {called}, the quark of the table");
+                format!("list quarks from light to heavy, all heavier than the quarks of the table, with {called}");
             keys.refuse(key, &why);
         }
         return None;
     }
     if twists.as_ref().is_some_and(|list| !list.is_sorted()) {
-        keys.refuse("hasenbusch-mu", "list twisted masses from light to heavy");
+        keys.refuse("hasenbusch-mu", "list the twisted masses in ascending order");
         return None;
     }
     let with_mass = |(mass, called): (f64, String)| {

@@ -1,5 +1,5 @@
 //! Tables of Wilson-like quarks with any number of flavours.
-use super::{MonomialNeeds, QuarkKeys, counted, levels};
+use super::{MonomialNeeds, QuarkKeys, levels};
 use crate::hmc::functions::Tolerances;
 use crate::hmc::monomial::Monomial;
 use crate::hmc::stout::StoutSmearing;
@@ -48,8 +48,9 @@ impl WilsonTable {
             [level] => self.levels = vec![level; pseudofermions],
             _ if self.levels.len() == pseudofermions => {}
             _ => {
-                let of = counted(pseudofermions, "pseudofermion", "pseudofermions");
-                keys.refuse("level", &format!("give one level, or one for each of {of}"));
+                let others = format!(", or one for each of {pseudofermions} pseudofermions");
+                let others = if pseudofermions == 1 { "" } else { others.as_str() };
+                keys.refuse("level", &format!("give one level{others}"));
                 return None;
             }
         }

@@ -55,8 +55,8 @@ impl Guesses {
             Ok(dot[0])
         };
         let one = [Complex64::ONE];
-        // Orthonormal basis of the space that the solutions span, and the images M̂ v of the basis vectors v. Each vector is orthogonalised
-        // twice because of rounding.
+        // `basis` becomes an orthonormal basis of the space that the solutions span, and `images` become the vectors M̂ v for its vectors
+        // v. Each vector is orthogonalised twice because of rounding.
         let (mut basis, mut images): (Vec<DeviceField>, Vec<DeviceField>) = (Vec::new(), Vec::new());
         for solution in solutions.iter() {
             let (mut v, mut image) = (space.allocate()?, space.allocate()?);

@@ -45,7 +45,7 @@ pub fn extremes(
         let mut unit = space.allocate()?;
         space.axpby(&scale, &x, &[Complex64::ZERO], &mut unit)?;
         let [next, image] = system.solve_normal("the smallest eigenvalue", &unit, None, &counts)?;
-        // Rayleigh quotient (y, K y) / (y, y) of y = K⁻¹ x, where (y, K y) = ‖M̂ y‖².
+        // The estimate is the Rayleigh quotient (y, K y) / (y, y) of y = K⁻¹ x, where (y, K y) = ‖M̂ y‖².
         let (mut above, mut below) = ([0.0], [0.0]);
         space.norm2(&image, &mut above)?;
         space.norm2(&next, &mut below)?;

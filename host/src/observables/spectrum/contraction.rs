@@ -83,7 +83,7 @@ impl MomentumSums {
     pub fn of(&self, numbers: DeviceArray, count: usize) -> Result<Vec<Vec<Vec<Complex64>>>> {
         let [x, y, z, t] = self.domain.local().size();
         let mut sums = numbers;
-        // x is summed over last, because adjacent threads work on adjacent sites until then.
+        // The sum over x is the last one, because adjacent threads work on adjacent sites until then.
         let mut before = count * t;
         for (k, extent, inner) in [(2, z, x * y), (1, y, x), (0, x, 1)] {
             let (factors, count) = &self.axes[k];
@@ -107,7 +107,7 @@ impl MomentumSums {
         }
         let mut all = vec![Complex64::ZERO; sums.len()];
         sums.download(0, &mut all)?;
-        // The layout of the sums is [k_x][k_y][k_z][number][t], because x was summed over last.
+        // The layout of the sums is [k_x][k_y][k_z][number][t], because the sum over x was the last one.
         let section = self.domain.section();
         let extent = section.global.size()[3];
         let of_momentum = |number: usize, [kx, ky, kz]: [usize; 3]| -> Vec<Complex64> {

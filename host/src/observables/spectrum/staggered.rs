@@ -78,7 +78,8 @@ pub fn local_nucleon(
         let turns = ((origin[3] + t) % extent + origin[3]) * (origin[0] + origin[1] + origin[2]);
         let turned = convention == StaggeredPhases::Lexicographic && !turns.is_multiple_of(2);
         let sign = if turned { -around } else { around };
-        // The mean of e^{−i π n (x−x₀)} over all eight n is 1 at the sites an even number of steps from x₀, and 0 at all others.
+        // The mean of e^{−i π n (x−x₀)} over all eight n is 1 at the sites whose distances from x₀ in x, y and z are even, and 0 at all
+        // others.
         let sum: Complex64 = (0..8).map(|n| determinants[8 * k + n][t]).sum();
         6.0 / 8.0 * sign * sum
     };

@@ -16,7 +16,7 @@ impl Method {
         kinds: &FERMION_KINDS,
         is_normal: true,
         is_block: true,
-        // One of the five vectors is scratch.
+        // The five vectors are the correction x̂, Q, P and T of the solver, and a scratch vector.
         vectors: |_| 5,
         prepare: |_, _, _, _| {
             krylov(|pair, _| {

@@ -32,7 +32,7 @@ impl Method {
         prepare: |formats, request, storage, _| {
             let Some(inner) = formats.preconditioner(&request.schwarz, storage)? else {
                 return Err(SolveError::Invalid(
-                    "GCR with the Schwarz preconditioner applies to Wilson and clover only: choose another method",
+                    "GCR with the Schwarz preconditioner applies to Wilson-like operators only: choose another method",
                 ));
             };
             Ok(Box::new(SchwarzPreconditioned { schwarz: request.schwarz, inner }))
@@ -61,18 +61,19 @@ static DOMAIN: Key = Key::new(
     "domain",
     "X,Y,Z,T",
     KeyKind::Extents,
-    "Extents X,Y,Z,T of a domain: even divisors of those of the local lattice [default: the whole local lattice]",
+    "Extents of a domain: even divisors of the extents of the local lattice [default: the whole local lattice]",
     "[8, 8, 8, 8]",
 );
 static DOMAIN_OVERLAP: Key = Key::new(
     "domain-overlap",
     "N",
     KeyKind::Count,
-    "Number of sites by which the domain of a process extends into its neighbours: 0 or 2 [default: 0]",
+    "Number of sites by which a domain extends into the local lattices of neighbouring processes: 0, or 2 without \
+     --domain [default: 0]",
     "0",
 );
 static KMAX: Key =
-    Key::new("kmax", "K", KeyKind::Count, "Number of directions after which GCR restarts [default: 16]", "16");
+    Key::new("kmax", "K", KeyKind::Count, "Number of search directions after which GCR restarts [default: 16]", "16");
 
 /// Returns the bytes of the preconditioner: its residual and image, the vectors of its operator, links and diagonal term, and the vectors
 /// of overlapping domains.

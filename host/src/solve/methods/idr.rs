@@ -34,7 +34,7 @@ static DIMENSION: CountKey = CountKey {
         "idr-s",
         "S",
         KeyKind::Count,
-        "Dimension s of the shadow space; an iteration has s + 1 applications of the operator [default: 4]",
+        "Dimension s of the shadow space, 1 to 16; an iteration has s + 1 applications of the operator [default: 4]",
         "4",
     ),
     range: 1..=16,

@@ -31,7 +31,9 @@ impl Method {
         first_level,
         prepare: |formats, request, storage, observer| {
             let Some(multigrid) = formats.multigrid(&request.multigrid, storage, observer)? else {
-                return Err(SolveError::Invalid("multigrid applies to Wilson-like operators only: choose another"));
+                return Err(SolveError::Invalid(
+                    "multigrid applies to Wilson-like operators only: choose another method",
+                ));
             };
             Ok(Box::new(multigrid))
         },
@@ -47,8 +49,7 @@ static VECTORS: Key = Key::new(
     "mg-vectors",
     "N",
     KeyKind::Count,
-    "Number of near-null vectors on each level, a multiple of 8 \
-                                                 [default: 24]",
+    "Number of near-null vectors on each level except the coarsest, a multiple of 8 [default: 24]",
     "24",
 );
 static LEVELS: Key = Key::new(
@@ -62,23 +63,22 @@ static BLOCK: Key = Key::new(
     "mg-block",
     "X,Y,Z,T",
     KeyKind::Texts,
-    "Extents of an aggregate; repeat the flag for each level except the coarsest, starting with the finest [default: \
-     chosen for the lattice]",
+    "Extents of an aggregate in sites of its level; repeat the flag for each level except the coarsest, starting with \
+     the finest [default: chosen for the lattice]",
     "[\"4,4,4,4\", \"2,2,2,2\"]",
 );
 static SMOOTHING: Key = Key::new(
     "mg-smoothing",
     "N",
     KeyKind::Count,
-    "Number of smoothing steps after each coarse-grid correction [default: 6]",
+    "Number of smoothing steps on the finest level after each coarse-grid correction [default: 6]",
     "6",
 );
 static RELAXATIONS: Key = Key::new(
     "mg-relaxations",
     "N",
     KeyKind::Count,
-    "Number of setup iterations that relax the random start vectors \
-                                                     [default: 4]",
+    "Number of setup iterations that relax the random start vectors [default: 4]",
     "4",
 );
 static IMPROVEMENTS: Key = Key::new(
@@ -100,7 +100,7 @@ static SETUP: Key = Key::new(
     "setup",
     "FILE",
     KeyKind::Text,
-    "File of near-null vectors; read if it exists, otherwise written",
+    "File of near-null vectors, which is read if it exists, and written otherwise",
     "\"multigrid.setup\"",
 );
 static CHECK_SETUP: Key = Key::new(

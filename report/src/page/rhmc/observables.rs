@@ -156,7 +156,7 @@ pub fn collect(run: &RunHistory, skip: usize) -> Vec<Observable> {
             let of_dynamics = |t: &TrajectoryLine| Some(iterations(t)?.dynamics as f64);
             add("quarks.iterations.dynamics", dynamics, tag(), Iterations, &of_dynamics);
         }
-        // Only rational functions of Wilson-like quarks have a smallest eigenvalue.
+        // A smallest eigenvalue is recorded only for Wilson-like quarks with a rational function.
         let is_rational =
             run.trajectories.iter().any(|t| of(t).is_some_and(|quarks| quarks.smallest_eigenvalue.is_some()));
         let operator = if is_rational || is_wilson_like(&run.settings(), name) { "K = M̂†M̂" } else { "−D²" };

@@ -80,8 +80,8 @@ impl Asked {
                 let points = points_from_json(&read(path)?).map_err(|why| wrong(why.to_string()))?;
                 if points.is_empty() {
                     Err(wrong(
-                        "the file contains no points to compare with: name a file of points (docs/output.md) or \
-                         output of `ferrite bench dslash --json`"
+                        "the file contains no points to compare with predictions: name a file of points \
+                         (docs/output.md) or output of `ferrite bench dslash --json`"
                             .into(),
                     ))
                 } else {

@@ -52,10 +52,13 @@ pub fn measure(formats: &ModelFormats, asked: &Asked, context: &Context) -> Outc
     let [lattice, local] = lattices;
     let (definition, reach) = (formats.definition, formats.definition.steps());
     let strong = choice.layout.cut(comm, lattice, reach)?;
-    // The requested grid, or one that partitions t first.
+    // Without a requested grid, the processes are arranged in a grid that partitions t first.
     let dims = choice.layout.grid().unwrap_or_else(|| weak_grid(comm.size()));
     let whole = Lattice::new(std::array::from_fn(|mu| local.size()[mu] * dims[mu]));
-    let whole = whole.map_err(|why| Failure::refused(format!("--local {local} for each process: {why}")).shared())?;
+    let whole = whole.map_err(|why| {
+        Failure::refused(format!("--local {} for each process: {why}", local.size().map(|n| n.to_string()).join(",")))
+            .shared()
+    })?;
     let weak = choice.layout.clone().or_grid(dims).cut(comm, whole, reach)?;
     let fits = |lattice: Lattice| {
         let needs = memory(lattice, 1, &[definition]);

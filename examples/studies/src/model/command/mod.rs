@@ -56,10 +56,10 @@ pub struct ModelBenchArguments {
     /// Numbers of GPUs, separated by commas [default: 1,2,4, and so on to 1024]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     gpus: Option<Vec<usize>>,
-    /// File for the measurements
+    /// File to which the measurements are written, for --machine
     #[arg(long, value_name = "FILE.json", conflicts_with = "machine")]
     save: Option<PathBuf>,
-    /// File of measurements to read instead of measuring
+    /// File of measurements, written with --save, to read instead of measuring
     #[arg(long, value_name = "FILE.json")]
     machine: Option<PathBuf>,
     /// File of measured times to compare with the predictions: ferrite.scaling-points/1 (docs/output.md), or the output of
@@ -165,13 +165,14 @@ fn from_file(machine: &Machine, asked: &Asked, comm: &RunCommunicator) -> Outcom
         let MeasuredPoint { operator, precision, reconstruct, .. } = &asked.points[0];
         let why = format!(
             "the measurements of the machine contain none of the operations of the points in --measured, such as \
-             {operator} in {precision} with {reconstruct} reals: measure these operations too, or remove --measured"
+             {operator} in {precision} with links of format {reconstruct}: measure these operations too, or remove \
+             --measured"
         );
         return comm.agree(Err(Failure::refused(why)));
     }
     if missing > 0 {
         warn!(
-            "{missing} of {} points in --measured are skipped, because the measurements of the machine do not contain \
+            "skipping {missing} of {} points in --measured, because the measurements of the machine do not contain \
              their operations or transports",
             asked.points.len()
         );
