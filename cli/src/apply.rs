@@ -50,7 +50,8 @@ pub fn run(args: &ApplyArguments, context: &Context) -> Outcome {
     let files = context.comm.agree(NamedFiles::of(&args.files, "apply"))?;
     if let Some(file) = &files.input {
         let why = format!(
-            "{}: `ferrite apply` reads no input file: name a configuration, and give the settings as flags",
+            "{} is not a gauge configuration, and `ferrite apply` reads no input file: name a configuration, and give \
+             the settings as flags",
             file.display()
         );
         return Err(Failure::refused(why).shared());

@@ -183,9 +183,11 @@ fn answer(
     if needed <= memory.free {
         return Ok(());
     }
+    let each = if cut.grid.size() > 1 { " for each process" } else { "" };
+    let fewer = if what == "the solve" { "fewer right-hand sides, " } else { "" };
     Err(Failure::refused(format!(
-        "{what} on {lattice} needs {} on {}, which has {} free; use more processes, a smaller lattice, fewer right-hand \
-         sides, a lower precision, or another device",
+        "{what} on {lattice} needs {}{each} on {}, which has {} free; use more processes, a smaller lattice, {fewer}a \
+         lower precision, or another device",
         bytes(needed),
         device.describe(),
         bytes(memory.free)
@@ -196,9 +198,11 @@ fn answer(
 fn fits(enough: Option<usize>, processes: usize, gpu: bool) -> String {
     let (device, devices) = if gpu { ("GPU", "GPUs") } else { ("machine", "machines") };
     match enough {
-        None => format!("the memory of {MOST_PROCESSES} such {devices} does not suffice\n"),
+        None => format!("the memory of up to {MOST_PROCESSES} such {devices} does not suffice in any process grid\n"),
         Some(1) if processes == 1 => format!("the memory of one such {device} suffices\n"),
-        Some(1) => format!("the memory of one such {device} would suffice\n"),
-        Some(n) => format!("at least {n} such {devices} are needed: mpirun -n {n} ferrite ...\n"),
+        Some(1) => format!("the memory of one such {device} would suffice, with a single process\n"),
+        Some(n) => {
+            format!("at least {n} such {devices} are needed, with one process each: mpirun -n {n} ferrite ...\n")
+        }
     }
 }

@@ -66,7 +66,7 @@ impl ConvertArguments {
             Content::Other(n) => {
                 let why = format!(
                     "{input}: the file holds {n} complex numbers per site, but convert expects 36 (links), 12 (spinors), \
-                     3 (colour vectors), 144 or 9 (propagators)"
+                     3 (colour vectors), 144 or 9 (propagators): name another file"
                 );
                 return Err(Failure::refused(why));
             }
@@ -88,21 +88,23 @@ impl ConvertArguments {
                 built_in(&self.output, format).map_err(Failure::refused)?
             }
         };
-        let why = match stack {
+        let name = found.content.name();
+        let fields = match stack {
             _ if holds(format) => return Ok(format),
-            Stack::Several(count) if format.holds_fermions(0, &[]) => {
-                format!(
-                    "{input} holds {count} fields: write all of them with --format npy, or a single field with \
-                     --record N"
-                )
-            }
-            _ => {
-                let choices: Vec<_> = formats::of_any_fermions().filter_map(|format| format.flag).collect();
-                let choices = choices.join(" or --format ");
-                format!("{input} holds a {} field: write the field with --format {choices}", found.content.name())
-            }
+            Stack::One => format!("a {name} field"),
+            Stack::Propagator(count) | Stack::Several(count) => format!("{count} {name} fields"),
         };
-        Err(Failure::refused(why))
+        let choices: Vec<_> = formats::of_any_fermions().filter_map(|format| format.flag).collect();
+        let advice = match stack {
+            Stack::One | Stack::Propagator(_) => format!("choose --format {}", choices.join(" or --format ")),
+            // `--record` selects a field of a LIME file.
+            Stack::Several(_) if *found.header.format == SCIDAC => {
+                "write all of them with --format npy, or a single field with --format scidac --record N".into()
+            }
+            Stack::Several(_) => "write all of them with --format npy".to_string(),
+        };
+        let wanted = self.format.as_deref().unwrap_or(format.name);
+        Err(Failure::refused(format!("{input} holds {fields}, which --format {wanted} cannot store: {advice}")))
     }
 }
 
@@ -150,7 +152,8 @@ pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
         }
     };
     if !left.is_empty() {
-        tracing::info!("{}: some metadata were not copied to {format}: {}", args.input.display(), left.join(", "));
+        let (input, output) = (args.input.display(), args.output.display());
+        tracing::info!("{input}: some metadata were not copied to {output} ({format}): {}", left.join(", "));
     }
     let record = ConvertRecord {
         input: args.input.clone(),

@@ -66,7 +66,8 @@ pub struct FitArguments {
     /// Coefficient c_A of the improved axial current, for pcac [default: 0]
     #[arg(long, value_name = "X", value_parser = finite, allow_hyphen_values = true)]
     ca: Option<f64>,
-    /// Type of covariance matrix [default: full with at least four bins for each number that may be fitted, otherwise shrunk]
+    /// Type of covariance matrix [default: full if there are at least four bins for each datum that a window may include,
+    /// otherwise shrunk]
     #[arg(long, value_name = "NAME", value_enum)]
     covariance: Option<CovarianceName>,
     /// Number of configurations in a bin [default: the key bin in the input of `ferrite spectrum`, or 1]
@@ -112,12 +113,12 @@ fn pair<T: std::str::FromStr + PartialOrd>(text: &str) -> Option<[T; 2]> {
 }
 
 fn window(text: &str) -> Result<[usize; 2], String> {
-    pair(text).ok_or_else(|| format!("'{text}' is not of the form A:B with A no larger than B, such as 6:16"))
+    pair(text).ok_or_else(|| format!("'{text}' is not of the form A:B with whole numbers 0 ≤ A ≤ B, such as 6:16"))
 }
 
 fn distances(text: &str) -> Result<[f64; 2], String> {
     let found = pair::<f64>(text).filter(|pair| pair[0] > 0.0 && pair[1].is_finite());
-    found.ok_or_else(|| format!("'{text}' is not of the form A:B with A above 0 and no larger than B, such as 1.4:6"))
+    found.ok_or_else(|| format!("'{text}' is not of the form A:B with numbers 0 < A ≤ B, such as 1.4:6"))
 }
 
 fn momentum(text: &str) -> Result<[i32; 3], String> {
@@ -128,7 +129,7 @@ fn momentum(text: &str) -> Result<[i32; 3], String> {
 
 fn finite(text: &str) -> Result<f64, String> {
     let found = text.trim().parse::<f64>().ok().filter(|x| x.is_finite());
-    found.ok_or_else(|| format!("'{text}' is not a number"))
+    found.ok_or_else(|| format!("'{text}' is not a finite number"))
 }
 
 fn states(text: &str) -> Result<usize, String> {
@@ -240,9 +241,7 @@ impl Shown<'_> {
 
 fn refuse(flags: &[(&str, bool)], path: &str, what: &str) -> Outcome {
     match flags.iter().find(|(_, given)| *given) {
-        Some((flag, _)) => {
-            Err(Failure::refused(format!("{path} contains {what}, to which {flag} does not apply: remove {flag}")))
-        }
+        Some((flag, _)) => Err(Failure::refused(format!("{path}: {flag} does not apply to {what}; remove {flag}"))),
         None => Ok(()),
     }
 }
@@ -254,7 +253,7 @@ fn spectrum(shown: &Shown, record: &CorrelatorRecord) -> Outcome {
     let times = record.all[0].all.first().map_or(0, |c| c.values.len());
     if let Some([_, last]) = args.window.filter(|[_, last]| *last >= times) {
         let why = format!(
-            "--window ends at {last}, but the correlators of {folder} end at {}; choose an earlier end",
+            "--window ends at t = {last}, but the correlators of {folder} end at t = {0}; choose an end no later than {0}",
             times.saturating_sub(1)
         );
         return Err(Failure::refused(why));
@@ -263,17 +262,25 @@ fn spectrum(shown: &Shown, record: &CorrelatorRecord) -> Outcome {
     if !args.momentum.is_empty() {
         // PCAC masses are computed from correlators at zero momentum.
         if !args.hadron.is_empty() && !pcac.is_empty() {
-            return Err(Failure::refused(
-                "--momentum does not apply to pcac, which is measured at zero momentum only: remove --momentum or \
-                 --hadron pcac",
-            ));
+            let name = &pcac[0].name;
+            return Err(Failure::refused(format!(
+                "--momentum does not apply to \"{name}\", a PCAC mass, which is measured at zero momentum only: remove \
+                 --momentum or --hadron \"{name}\""
+            )));
         }
         pcac.clear();
     }
     if let (Some(_), true) = (args.ca, pcac.is_empty()) {
-        let why = "--ca applies to pcac only, but pcac is not fitted: add --hadron pcac (the run needs pcac = true), \
-                   or remove --ca";
-        return Err(Failure::refused(why));
+        let all = pcac_channels(&record.all[0]);
+        let flags: Vec<String> = all.iter().map(|channel| format!("--hadron \"{}\"", channel.name)).collect();
+        let advice = match (flags.is_empty(), args.momentum.is_empty()) {
+            (true, _) => {
+                format!("{folder} has no correlators for them; run `ferrite spectrum` with pcac = true, or remove --ca")
+            }
+            (false, false) => "remove --momentum or --ca".into(),
+            (false, true) => format!("give {}, or remove --ca", flags.join(" or ")),
+        };
+        return Err(Failure::refused(format!("--ca applies to PCAC masses only, but none is fitted: {advice}")));
     }
     let channels = match names {
         Some(names) => channels(&record.all[0], &names).map_err(|why| Failure::refused(format!("--hadron: {why}")))?,
@@ -283,7 +290,7 @@ fn spectrum(shown: &Shown, record: &CorrelatorRecord) -> Outcome {
         args.window.filter(|[first, last]| !pcac.is_empty() && (*first < 1 || *last > times / 2))
     {
         return Err(Failure::refused(format!(
-            "--window {first}:{last}: pcac exists from t = 1 to T/2 = {} only; choose a window in this range",
+            "--window {first}:{last}: the PCAC mass exists from t = 1 to T/2 = {} only; choose a window in this range",
             times / 2
         )));
     }
@@ -291,8 +298,8 @@ fn spectrum(shown: &Shown, record: &CorrelatorRecord) -> Outcome {
         let folded = choice.shape.unwrap_or(channel.shape) != CorrelatorShape::Exponential;
         if let Some([_, last]) = args.window.filter(|[_, last]| folded && *last > times / 2) {
             return Err(Failure::refused(format!(
-                "--window ends at {last}, but the correlator '{}' is folded at T/2 = {}; choose an end no later \
-                 than T/2",
+                "--window ends at t = {last}, but the correlator '{}' is folded at T/2 = {1}; choose an end no later \
+                 than {1}",
                 channel.name,
                 times / 2
             )));
@@ -309,8 +316,9 @@ fn spectrum(shown: &Shown, record: &CorrelatorRecord) -> Outcome {
         found.iter().map(|one| one.fit.as_ref().err()).chain(pcac.iter().map(|one| one.fit.as_ref().err()));
     if errors.clone().all(|error| error.is_some()) {
         let why = errors.find_map(|error| error.map(ferrite_report::analysis::why_not));
-        let why = why
-            .unwrap_or_else(|| "the folder contains none of the known hadrons: name correlators with --hadron".into());
+        let why = why.unwrap_or_else(|| {
+            "no correlator belongs to a known hadron; give --hadron with names from correlators.json".into()
+        });
         return Err(Failure::refused(format!("{folder}: {why}")));
     }
     let n = record.all.len();
@@ -384,16 +392,16 @@ fn measurements(shown: &Shown, record: &MeasurementRecord) -> Outcome {
     let times = loops.first().map_or(0, |one| one.values.len());
     if let Some([first, last]) = args.window.filter(|[first, last]| *first < 1 || *last > times) {
         let why = format!(
-            "--window {first}:{last} is outside T = 1 to {times}, the range of the loops in {path}; choose a window \
-             in this range"
+            "--window {first}:{last} is not within T = 1 to {times}, the times of the Wilson loops in {path}; choose a \
+             window in this range"
         );
         return Err(Failure::refused(why));
     }
     let potential = PotentialAnalysis::of(&record.all, &choice);
     if flow.is_none() && potential.is_none() {
-        let why = "has neither a flow nor Wilson loops; measure again with --flow T or --loops R,T and write to \
-                   another file";
-        return Err(Failure::refused(format!("{path} {why}")));
+        let why = "the measurements contain neither a flow nor Wilson loops; run `ferrite measure` again with --flow T \
+                   or --loops R,T, and write to another file";
+        return Err(Failure::refused(format!("{path}: {why}")));
     }
     let n = record.all.len();
     let record = FitRecord {

@@ -56,8 +56,7 @@ fn tolerance(text: &str) -> Result<f64, String> {
         // Rounding errors of sums over eight links enter θ squared, so smaller tolerances cannot be reached.
         Ok(x) if x.is_finite() && x >= 1e-28 => Ok(x),
         _ => Err(format!(
-            "'{text}' is not a number of at least 1e-28, the smallest value that double precision can \
-                          reach"
+            "'{text}' is not a finite number of at least 1e-28, the smallest value that double precision can reach"
         )),
     }
 }

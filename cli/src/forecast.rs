@@ -2,6 +2,7 @@
 //! scaled to the part of each process.
 use super::checked::Checked;
 use super::device::Device;
+use super::plan::Systems;
 use super::solve::Solve;
 use super::{Failure, Outcome, text};
 use comms::ProcessGrid;
@@ -34,7 +35,8 @@ const NOISE: [f64; 2] = [0.1, 0.5];
 #[derive(Clone, Copy, Debug)]
 enum Unit {
     /// Iteration for `together` right-hand sides, in each of `batches` batches; `setup` is the time in seconds of a multigrid setup before.
-    Iteration { together: usize, batches: usize, setup: Option<f64> },
+    /// If `several` is true, the solve has several masses or shifts, of which one was timed.
+    Iteration { together: usize, batches: usize, setup: Option<f64>, several: bool },
     /// Trajectory without observables; `all` is the number of trajectories.
     Trajectory { all: u32 },
 }
@@ -83,12 +85,12 @@ impl Forecast {
             let seconds = seconds(|most| configuration.solve(&sources, None, &no_more_than(most, &request), &mut ()))?;
             (seconds, configuration.multigrid_setup().map(|(_, multigrid)| multigrid.seconds()))
         };
-        Ok(Self::of_iterations((seconds, setup), on, checked))
+        Ok(Self::of_iterations((seconds, setup), on, checked, plan.systems != Systems::One))
     }
-    fn of_iterations((seconds, setup): (f64, Option<f64>), on: Lattice, checked: &Checked) -> Self {
+    fn of_iterations((seconds, setup): (f64, Option<f64>), on: Lattice, checked: &Checked, several: bool) -> Self {
         let (together, batches, scale) =
             (checked.batches.largest(), checked.batches.sizes.len(), ratio(checked.cut.local, on));
-        let unit = Unit::Iteration { together, batches, setup: setup.map(|setup| setup * scale) };
+        let unit = Unit::Iteration { together, batches, setup: setup.map(|setup| setup * scale), several };
         Forecast { unit, seconds: seconds * scale, on }
     }
     /// Predicts the time of an ensemble. A trajectory of one step and one of two steps are timed; the difference is the time of a step, and
@@ -107,7 +109,7 @@ impl Forecast {
     pub fn record(&self) -> PredictedTime {
         let timed_on = self.on.size();
         match self.unit {
-            Unit::Iteration { together, batches, setup } => PredictedTime::Solve(PredictedSolve {
+            Unit::Iteration { together, batches, setup, .. } => PredictedTime::Solve(PredictedSolve {
                 seconds_per_iteration: self.seconds,
                 seconds_per_1000_iterations: 1000.0 * self.seconds * batches as f64,
                 right_hand_sides: together,
@@ -125,12 +127,13 @@ impl Forecast {
     /// Returns the predicted times as text for people.
     pub fn text(&self, checked: &Checked) -> String {
         let mut text = match self.unit {
-            Unit::Iteration { together, batches, setup } => {
+            Unit::Iteration { together, batches, setup, several } => {
                 let setup = setup.map_or(String::new(), |setup| {
                     format!("time of the multigrid setup: about {}\n", text::seconds(setup))
                 });
+                let one = if several { ", at one mass or shift" } else { "" };
                 format!(
-                    "{setup}time of an iteration for {}: {}; time of 1000 iterations for all right-hand sides: {}\n",
+                    "{setup}time of an iteration for {}: {}; time of 1000 iterations for all right-hand sides{one}: {}\n",
                     text::count(together, "right-hand side"),
                     text::seconds(self.seconds),
                     text::seconds(1000.0 * self.seconds * batches as f64)
@@ -152,7 +155,7 @@ impl Forecast {
         text += match self.unit {
             Unit::Iteration { .. } => "; the number of iterations depends on the links\n",
             Unit::Trajectory { .. } => {
-                "; random links were timed, which need more iterations than those of a run; observables are not included\n"
+                "; on the random links that were timed, solves take more iterations than in a run; observables are not included\n"
             }
         };
         text

@@ -74,7 +74,7 @@ impl GenerateArguments {
     /// Returns the format and the precision of the output file, from flags and its name.
     fn check(&self) -> Outcome<(&'static FileFormat, FilePrecision)> {
         if self.noise.is_some() && self.kind != LinkKind::WeakField {
-            return Err(Failure::refused("--noise applies to weak-field only: remove --noise"));
+            return Err(Failure::refused("--noise applies to `ferrite generate weak-field` only: remove --noise"));
         }
         let format = gauge_format(&self.output).map_err(Failure::refused)?;
         if self.kind != LinkKind::Quenched {

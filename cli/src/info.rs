@@ -34,8 +34,8 @@ pub fn run(context: &Context) -> Outcome {
     context.output.record(&record, || {
         let mut text = String::new();
         let features = if features.is_empty() { "none".into() } else { features.join(", ") };
-        let _ = writeln!(text, "{} for {target}, features: {features}", provenance::program());
-        let _ = writeln!(text, "CPU: {} threads, {} instructions", cpu.threads(), cpu.instructions());
+        let _ = writeln!(text, "{}, built for {target}, features: {features}", provenance::program());
+        let _ = writeln!(text, "CPU: {}, {}", count(cpu.threads(), "thread"), cpu.instructions());
         text += &gpu_text;
         if kernels.is_empty() {
             let _ = match foreign_kernels() {
@@ -92,7 +92,8 @@ fn compiled_for(cubins: &[String], ptx: &[String]) -> String {
 fn tuning(mode: Mode) -> (TuningFile, TuneCache, String) {
     let Tuning { cache: path, .. } = Tuning::new(mode);
     let Some(path) = path else {
-        let why = if mode == Mode::Off { "off" } else { "no file, because neither FERRITE_TUNE_CACHE nor HOME is set" };
+        let unset = "no file, because none of FERRITE_TUNE_CACHE, XDG_CACHE_HOME and HOME is set";
+        let why = if mode == Mode::Off { "off" } else { unset };
         let none = TuningFile { cache: None, launches: None, error: None };
         return (none, TuneCache::default(), format!("tuning: {why}\n"));
     };
@@ -122,7 +123,9 @@ fn gpus(cache: &TuneCache) -> (DriverRecord, Vec<GpuRecord>, String) {
                 let memory = bytes(device.memory);
                 let tuned = Cuda::tune_key(&device).map_or(0, |key| cache.of(&key).count());
                 let sizes = count(tuned, "tuned block size");
-                let old = if device.capability < Architecture::oldest().capability() { ", too old" } else { "" };
+                let oldest = Architecture::oldest();
+                let is_old = device.capability < oldest.capability();
+                let old = if is_old { format!(" (too old, {oldest} is needed)") } else { String::new() };
                 let (ordinal, name) = (device.ordinal, &device.name);
                 let _ = writeln!(text, "GPU {ordinal}: {name}, {memory}, sm_{major}{minor}{old}, {sizes}");
                 list.push(GpuRecord {

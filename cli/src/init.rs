@@ -86,8 +86,9 @@ impl InputCommand {
 /// Prints an input with comments.
 pub fn run(args: &InitArguments, context: &Context) -> Outcome {
     if let (InputCommand::Solve | InputCommand::Spectrum, Some(_)) = (args.kind, args.quarks) {
+        let key = if matches!(args.kind, InputCommand::Spectrum) { "solve.operator" } else { "operator" };
         let why = format!(
-            "--quarks applies to rhmc only: remove --quarks, and set the key operator in the input of {}",
+            "--quarks applies to `ferrite init rhmc` only: remove --quarks, and set the key {key} in the input of {}",
             args.kind.name()
         );
         return Err(Failure::refused(why).shared());

@@ -323,8 +323,10 @@ impl Context {
 /// Fails if an argument is not UTF-8. Records are JSON and could not contain it, so the check comes before any work.
 fn utf8(arguments: &[OsString], program: &mut clap::Command) -> Result<(), clap::Error> {
     let Some(odd) = arguments.iter().find(|argument| argument.to_str().is_none()) else { return Ok(()) };
-    let why =
-        format!("'{}' is not UTF-8, but JSON output requires UTF-8; rename the file or its folder", odd.display());
+    let why = format!(
+        "the argument '{}' is not UTF-8, but JSON output requires UTF-8; rename the file or its folder",
+        odd.display()
+    );
     Err(program.error(clap::error::ErrorKind::InvalidUtf8, why))
 }
 

@@ -37,7 +37,7 @@ fn many(_: comms::Launch, body: impl FnOnce(RunCommunicator) -> Outcome<ExitCode
 fn many(launch: comms::Launch, _: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode {
     terminal::say(&format!(
         "error: this program was started in parallel ({} is set), but was built without MPI: build it with --features \
-         mpi, or start it without mpirun\n",
+         mpi, or start it without mpirun and srun\n",
         launch.variable
     ));
     Code::Refused.into()

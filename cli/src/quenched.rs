@@ -5,6 +5,7 @@ use ferrite::observables::quantity::PLAQUETTE;
 use ferrite_records::links::{GenerateRecord, QuenchedSweeps};
 use ferrite_tasks::failure::ReadBy;
 use ferrite_tasks::quenched::{QuenchedRun, QuenchedStart, QuenchedTarget};
+use std::cmp::Ordering;
 
 /// Flags of `generate quenched`, as typed.
 #[derive(Args)]
@@ -93,12 +94,17 @@ pub fn table(record: &GenerateRecord, run: &QuenchedSweeps) -> String {
         out += &format!("{}\n", file.display());
     }
     let QuenchedSweeps { beta, first_sweep, last_sweep, sweeps, overrelax, .. } = run;
+    let (first, last) = (u64::from(*first_sweep) + 1, u64::from(*last_sweep));
+    let updates = text::count(*overrelax as usize, "over-relaxation");
+    let made = match last.cmp(&first) {
+        Ordering::Less => "no sweeps".to_string(),
+        Ordering::Equal => format!("sweep {last} with {updates}"),
+        Ordering::Greater => format!("sweeps {first} to {last} with {updates} each"),
+    };
     out += &format!(
-        "quenched links on {}, β = {}, sweeps {} to {last_sweep} with {} each, {:.1} s\n",
+        "quenched links on {}, β = {}, {made}, {:.1} s\n",
         text::by(record.lattice),
         text::number(*beta),
-        u64::from(*first_sweep) + 1,
-        text::count(*overrelax as usize, "over-relaxation"),
         record.seconds.unwrap_or_default()
     );
     let plaquette = &record.plaquette;

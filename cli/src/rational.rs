@@ -64,7 +64,7 @@ fn factor(text: &str) -> Result<Factor, String> {
     let power: Fraction = power.parse().map_err(|why: rational::Error| why.to_string())?;
     match shift.trim().parse::<f64>() {
         Ok(shift) if shift >= 0.0 && shift.is_finite() => Ok(Factor { shift, power }),
-        _ => Err(format!("'{shift}' is not a number of at least 0; write C:P for (x + C)^P")),
+        _ => Err(format!("'{shift}' is not a finite number of at least 0; write C:P for (x + C)^P")),
     }
 }
 
@@ -150,8 +150,8 @@ fn milc(name: MilcName, found: &Approximation) -> Outcome<String> {
     let factors = found.function().factors();
     if factors.len() > OF_MILC {
         let why = format!(
-            "--milc: MILC's code reads at most {OF_MILC} factors, but this function has {}: remove factors, or remove \
-             --milc",
+            "--milc: MILC's code reads at most {OF_MILC} factors, but this function has {}: give at most {OF_MILC} in \
+             --power, or remove --milc",
             factors.len()
         );
         return Err(Failure::refused(why));

@@ -81,9 +81,11 @@ fn smearing(args: &SmearArguments) -> Outcome<LinkSmearing> {
         (SmearingKindName::Stout, Some(rho), []) => Ok(LinkSmearing::Stout(StoutSmearing { rho, levels, spatial })),
         (SmearingKindName::Stout, None, []) => refused("no weight: stout smearing needs --rho RHO"),
         (SmearingKindName::Stout, _, _) => {
-            refused("--alpha applies to --kind ape and --kind hyp only: give --rho for stout smearing")
+            refused("--alpha applies to --kind ape and --kind hyp only: give one of these, or --rho instead of --alpha")
         }
-        (_, Some(_), _) => refused("--rho applies to --kind stout only: give --alpha for ape and hyp"),
+        (_, Some(_), _) => {
+            refused("--rho applies to --kind stout only: give --kind stout, or --alpha instead of --rho")
+        }
         (SmearingKindName::Ape, None, &[alpha]) => projected(SumsOfStaples::Ape(alpha)),
         (SmearingKindName::Ape, None, []) => refused("no weight: --kind ape needs --alpha A, such as 0.6"),
         (SmearingKindName::Ape, None, _) => refused(&format!(

@@ -42,7 +42,7 @@ pub struct TuneArguments {
     /// Number of right-hand sides in one call; several numbers are separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1")]
     nrhs: Vec<usize>,
-    /// Repeat earlier measurements, and replace a tune cache that cannot be parsed
+    /// Repeat earlier measurements, and replace a tune cache that is damaged or of another version
     #[arg(long)]
     retune: bool,
 }
@@ -65,7 +65,7 @@ pub fn run(args: TuneArguments, context: &Context) -> Outcome {
     let Some(tuner) = device.tuner() else { return nothing(&device, lattice, context) };
     let most = args.nrhs.iter().copied().max().unwrap_or(1);
     device.require(&memory(lattice, most, &operators), &format!("tuning on {lattice}"))?;
-    info!("tuning block sizes for the lattice {lattice}; this takes about a minute");
+    info!("tuning block sizes for the lattice {lattice}; this can take minutes");
     for &nrhs in &args.nrhs {
         for operations in groups(&operators) {
             let options =

@@ -46,7 +46,7 @@ pub fn explained(mut error: clap::Error, arguments: &[OsString], program: &Comma
         ErrorKind::UnknownArgument => of_argument(&argument, &words, (command, program), &called),
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
             let value = text(ContextKind::InvalidValue).unwrap_or_default();
-            of_value(&argument, &value, &called).or_else(|| of_separated(&argument, &words))
+            of_value(&argument, &value, &called).or_else(|| of_separated(&argument, &words, command))
         }
         _ => None,
     };
@@ -108,7 +108,7 @@ fn closest(name: &str, program: &Command) -> Option<String> {
 /// Returns advice on a value that a flag does not take.
 fn of_value(argument: &str, value: &str, called: &str) -> Option<String> {
     let flag = argument.split(' ').next().unwrap_or(argument);
-    if called == "ferrite init" && operator_named(value).is_some() {
+    if called == "ferrite init" && !flag.starts_with("--") && operator_named(value).is_some() {
         return Some(format!(
             "{value} is an operator; name the command that will read the input, such as rhmc: ferrite init rhmc"
         ));
@@ -116,9 +116,9 @@ fn of_value(argument: &str, value: &str, called: &str) -> Option<String> {
     if flag.starts_with("--") && value.starts_with("--") {
         return Some(format!("{flag} needs a value, but the next word is the flag {value}"));
     }
-    // A flag that takes a list accepts commas, so the hint on decimal commas does not apply to it.
+    // A flag that takes a list or a range does not take a number, so the hint on decimal commas does not apply to it.
     let hint = text::number_hint(value);
-    (!hint.is_empty() && !argument.contains(',')).then(|| hint.trim_start_matches("; ").into())
+    (!hint.is_empty() && !argument.contains([',', ':'])).then(|| hint.trim_start_matches("; ").into())
 }
 
 /// Returns the command that the first words name, with its full name.
@@ -152,7 +152,7 @@ fn of_argument(
         });
         return match one_hyphen.filter(|_| argument.starts_with('-')) {
             Some(name) => Some(format!("long flags begin with two hyphens: --{name}")),
-            None => of_separated(argument, words).or_else(|| of_name(argument, words, &flags, called)),
+            None => of_separated(argument, words, command).or_else(|| of_name(argument, words, &flags, called)),
         };
     };
     let flag = flag.split('=').next().unwrap_or(flag);
@@ -160,7 +160,10 @@ fn of_argument(
     if called == "ferrite" {
         let file = value.as_deref().unwrap_or("run.toml");
         let names_file = ["input", "file", "config", "in", "i", "f"].contains(&flag);
-        return names_file.then(|| format!("put a command first, and the file without a flag: ferrite solve {file}"));
+        let kind = InputKind::of(Path::new(file)).unwrap_or(InputKind::Solve);
+        let (command, folder) = (kind.usage(), kind.folder());
+        return names_file
+            .then(|| format!("put a command first, and the file without a flag: {command} {file}{folder}"));
     }
     if let Some(meant) = synonyms::of_key(flag, &flags) {
         return Some(match (meant.name, meant.note) {
@@ -216,8 +219,8 @@ fn value_of(flag: &str, words: &[&str]) -> Option<String> {
     Some(value.into())
 }
 
-/// Returns advice on the numbers of a flag that are separated by spaces: `--lattice 4 4 4 8`.
-fn of_separated(argument: &str, words: &[&str]) -> Option<String> {
+/// Returns advice on the numbers of a flag of `command` that are separated by spaces: `--lattice 4 4 4 8`.
+fn of_separated(argument: &str, words: &[&str], command: &Command) -> Option<String> {
     let is_number = |word: &&&str| word.trim_matches(',').parse::<f64>().is_ok();
     let flag = argument.split(' ').next().filter(|word| word.starts_with("--"));
     let place = match flag {
@@ -232,8 +235,23 @@ fn of_separated(argument: &str, words: &[&str]) -> Option<String> {
     let numbers: Vec<&str> =
         words[place + 1..].iter().take_while(is_number).map(|word| word.trim_matches(',')).collect();
     let flag = words[place];
-    (flag.starts_with("--") && numbers.len() > 1)
-        .then(|| format!("join the numbers of a flag with commas: {flag} {}", numbers.join(",")))
+    let long = flag.strip_prefix("--").filter(|_| numbers.len() > 1)?;
+    let arg = command.get_arguments().find(|arg| arg.get_long() == Some(long));
+    let is_named_with = |part: &str| arg.is_some_and(|arg| is_named_with(arg, part));
+    let takes_list =
+        is_named_with(",") || is_named_with("NUMBERS") || arg.is_none_or(|arg| arg.get_value_delimiter().is_some());
+    let (mark, name) = match (is_named_with(":"), takes_list) {
+        (true, _) => (":", "a colon"),
+        (false, true) => (",", "commas"),
+        // The flag takes one number.
+        (false, false) => return None,
+    };
+    Some(format!("join the numbers of a flag with {name}: {flag} {}", numbers.join(mark)))
+}
+
+/// Returns whether a name of an argument's values, such as `X,Y,Z,T` or `A:B`, contains a text.
+fn is_named_with(arg: &clap::Arg, part: &str) -> bool {
+    arg.get_value_names().is_some_and(|names| names.iter().any(|name| name.contains(part)))
 }
 
 #[cfg(test)]
@@ -242,13 +260,20 @@ mod tests {
 
     #[test]
     fn numbers_with_spaces_are_joined() {
+        let flag = |name: &'static str, values: &'static str| clap::Arg::new(name).long(name).value_name(values);
+        let command =
+            Command::new("test").args([flag("lattice", "X,Y,Z,T"), flag("window", "A:B"), flag("levels", "N")]);
+        let advice = |argument: &str, words: &[&str]| of_separated(argument, words, &command);
         let words = ["generate", "unit", "--lattice", "4", "4", "4", "8", "-o", "a.ildg"];
         let expected = Some("join the numbers of a flag with commas: --lattice 4,4,4,8".to_string());
-        assert_eq!(of_separated("4", &words), expected);
-        assert_eq!(of_separated("8", &words), expected);
-        assert_eq!(of_separated("--lattice <X,Y,Z,T>", &words), expected);
-        assert_eq!(of_separated("9", &words), None);
-        assert_eq!(of_separated("4", &["plaquette", "a.ildg", "4"]), None);
+        assert_eq!(advice("4", &words), expected);
+        assert_eq!(advice("8", &words), expected);
+        assert_eq!(advice("--lattice <X,Y,Z,T>", &words), expected);
+        assert_eq!(advice("9", &words), None);
+        assert_eq!(advice("4", &["plaquette", "a.ildg", "4"]), None);
+        let window = Some("join the numbers of a flag with a colon: --window 2:4".to_string());
+        assert_eq!(advice("--window <A:B>", &["fit", "found", "--window", "2", "4"]), window);
+        assert_eq!(advice("3", &["smear", "a.ildg", "--levels", "2", "3"]), None);
     }
 
     #[test]

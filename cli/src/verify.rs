@@ -93,7 +93,8 @@ pub fn run(args: VerifyArguments, context: &Context) -> Outcome {
         Ok((verified, text)) => {
             // Notes report entries of the header that were ignored.
             let in_order = verified.differs.is_empty() && verified.notes.is_empty();
-            let end = if in_order { "in order" } else { "accepted, although the file differs from its header" };
+            let end =
+                if in_order { "in order" } else { "accepted, although the header is wrong or does not match the data" };
             let (file, shown) = (args.file.clone(), args.file.display());
             let record = VerifyRecord { file, ok: true, error: None, verified: Some(verified) };
             context.output.record(&record, || format!("{text}{shown}: {end}\n"))

@@ -86,10 +86,8 @@ pub fn advice_on_pattern(path: &Path) -> Option<String> {
     }
     Some(match matches(&name) {
         Ok(found) => {
-            format!(
-                "the name is a pattern that matches {}, but a single file is expected; name one in full",
-                text::count(found.len(), "file")
-            )
+            let files = text::count(found.len(), "file");
+            format!("the name is a pattern that matches {files}; give the full name of a single file")
         }
         Err(_) => "no file matches this pattern".into(),
     })

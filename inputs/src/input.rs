@@ -675,10 +675,10 @@ mod tests {
         let expected = [
             "1:8: mass: '-1' is not a number above 0",
             "2:8: tols: '2.0' is not a number of at least 1e-16 and below 1",
-            "3:13: max-steps: '0' is not a whole number from 1 to 100",
+            "3:13: max-steps: '0' is too small: give a whole number from 1 to 100",
             "4:13: precision: 'singel' is none of double, single; did you mean 'single'?",
             "5:9: check: expected true or false, found a value of type integer; write true",
-            "7:23: origins: '1,2': expected four whole numbers x,y,z,t",
+            "7:23: origins: '1,2': expected four whole numbers x,y,z,t, each at least 0",
             "8:1: unknown key 'colour'",
         ];
         assert_eq!(found.len(), 1 + expected.len(), "{found:#?}");

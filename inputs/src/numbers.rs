@@ -82,11 +82,22 @@ pub(crate) fn count(raw: &Raw, range: RangeInclusive<usize>) -> Result<usize, St
         _ => None,
     };
     found.filter(|n| range.contains(n)).ok_or_else(|| {
-        let last = if *range.end() == usize::MAX { "2^64 - 1".into() } else { range.end().to_string() };
-        let expected = format!("is not a whole number from {} to {last}", range.start());
+        let why = unfit_count(found, &range);
         match raw {
-            Raw::Text(text) => format!("'{text}' {expected}{}", count_hint(text)),
-            _ => expected,
+            Raw::Text(text) if found.is_none() => format!("'{text}' {why}{}", count_hint(text, &range)),
+            Raw::Text(text) => format!("'{text}' {why}"),
+            _ => why,
         }
     })
+}
+
+/// Returns the end of a message on the number `found`, which is outside `range`, or on a value that is not a whole number.
+pub(crate) fn unfit_count(found: Option<usize>, range: &RangeInclusive<usize>) -> String {
+    let last = if *range.end() == usize::MAX { "2^64 - 1".into() } else { range.end().to_string() };
+    let expected = format!("a whole number from {} to {last}", range.start());
+    match found {
+        Some(n) if n > *range.end() => format!("is too large: give {expected}"),
+        Some(_) => format!("is too small: give {expected}"),
+        None => format!("is not {expected}"),
+    }
 }

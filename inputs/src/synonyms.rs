@@ -203,7 +203,7 @@ static KEYS: &[KeySynonym] = &[
             "solver-precision",
         ],
         &["precision", "dynamics"],
-        "the value is the precision of the iteration; the key outer sets the precision of the solution",
+        "the value is the precision of the iteration; in solves, the key outer sets the precision of the solution",
     ),
     key(&["prec-precise", "outer-precision", "precise-precision", "cuda-prec-refinement-sloppy"], &["outer"]),
     key(
@@ -226,7 +226,7 @@ static KEYS: &[KeySynonym] = &[
     noted(
         &["n-ev", "nev", "deflate", "deflation", "eigcg", "n-conv"],
         &[],
-        "eigenvector deflation is not implemented; for light quarks choose solver = \"multigrid\"",
+        "eigenvector deflation is not implemented; for light Wilson-like quarks choose multigrid",
     ),
     // Keys of fields and files.
     noted(
@@ -343,7 +343,7 @@ static KEYS: &[KeySynonym] = &[
     noted(
         &["step-size", "stepsize", "dt", "deltatau", "delta-tau", "microcanonical-time-step", "eps-md"],
         &["steps"],
-        "the value is the number of steps of a trajectory; trajectory.length is the length of the trajectory",
+        "the value is a number of steps, not a step size; the step size of a trajectory is its length / steps",
     ),
     key(
         &[
@@ -401,8 +401,8 @@ static KEYS: &[KeySynonym] = &[
     noted(
         &["c0", "c1", "c-0", "c-1", "c-p", "c-r"],
         &[],
-        "gauge.action sets the coefficients; docs/rhmc.md gives the normalisation of gauge.plaquette and \
-         gauge.rectangle for other coefficients",
+        "gauge.action sets the coefficients of plaquettes and rectangles; gauge.plaquette and gauge.rectangle replace \
+         them, in the normalisation of docs/rhmc.md",
     ),
     // Keys of devices and processes.
     key(&["gpu", "gpus", "gpu-id", "gpuid", "device-id", "cuda-device", "resource-path"], &["device"]),
@@ -527,10 +527,11 @@ static VALUES: &[ValueSynonym] = &[
     value(SOLVER, &["cg-ne"], &["cgne", "cg"]),
     value(SOLVER, &["blockcg", "bcg", "block", "bcgrq", "blockcgrq"], &["block-cg"]),
     explained(
-        SOLVER,
+        &["solver"],
         &["mscg", "multi-cg", "multicg", "multi-shift", "multishift", "multi-shift-cg"],
         &[],
-        "several masses or shifts use multi-shift CG by default: give masses = [0.01, 0.02] and remove solver",
+        "for several masses or shifts of a staggered operator, `ferrite solve` uses multi-shift CG by default: give masses or \
+         shifts, and remove solver",
     ),
     value(
         &["operator"],
@@ -637,7 +638,7 @@ static VALUES: &[ValueSynonym] = &[
     value(PRECISION, &["h", "16", "16-bit", "int16", "quarter", "8", "8-bit", "int8"], &["half"]),
     value(PRECISION, &["f16", "float16"], &["fp16", "half"]),
     explained(
-        PRECISION,
+        &["precision"],
         &["mixed", "mixed-precision"],
         &["half", "single"],
         "half and single give a solve in mixed precision, with true residuals in double",
@@ -692,15 +693,15 @@ static VALUES: &[ValueSynonym] = &[
 static COMMANDS: &[(&[&str], &str)] = &[
     (
         &["flow", "gradient-flow", "gradientflow", "wilson-flow", "wilsonflow", "wflow"],
-        "`ferrite measure` computes the gradient flow, here up to the flow time 2: ferrite measure FILE --flow 2",
+        "`ferrite measure FILE --flow 2` computes the gradient flow up to the flow time 2",
     ),
     (
         &["topcharge", "topological-charge", "charge", "topology"],
-        "the topological charge is measured along the gradient flow: ferrite measure FILE --flow 2",
+        "`ferrite measure FILE --flow 2` measures the topological charge along the gradient flow up to the flow time 2",
     ),
     (
         &["polyakov", "polyakov-loop", "wilson-loop", "wilson-loops", "loops", "wloop", "rectangle", "potential"],
-        "`ferrite measure FILE` measures loops; add --loops R,T for Wilson loops",
+        "`ferrite measure FILE` measures plaquettes, rectangles and Polyakov loops; add --loops R,T for Wilson loops",
     ),
     (&["plaq", "plaquettes"], "did you mean 'ferrite plaquette FILE'?"),
     (
@@ -709,11 +710,11 @@ static COMMANDS: &[(&[&str], &str)] = &[
     ),
     (
         &["propagator", "propagators", "prop", "make-propagator", "inverter"],
-        "a propagator consists of the solutions for all components of a point: ferrite solve FILE --mass M --source point:0,0,0,0 --sources 12 -o prop.npy",
+        "a propagator consists of the solutions for all components of a point source: ferrite solve FILE --mass M --source point:0,0,0,0 --sources 12 -o prop.npy",
     ),
     (
         &["correlator", "correlators", "meson", "mesons", "hadspec", "hadrons", "pion", "twopt", "2pt", "baryons"],
-        "`ferrite spectrum` computes correlators of hadrons; `ferrite init spectrum` prints its input",
+        "`ferrite spectrum` computes correlators of hadrons; `ferrite init spectrum` prints an example of its input",
     ),
     (
         &["dslash", "dirac", "operator"],
@@ -721,7 +722,7 @@ static COMMANDS: &[(&[&str], &str)] = &[
     ),
     (
         &["eig", "eigs", "eigen", "eigenvalue", "eigensolve", "eigenvectors", "lanczos", "spectral"],
-        "did you mean 'ferrite eigenvalues FILE'? That command finds the smallest and the largest eigenvalue",
+        "did you mean 'ferrite eigenvalues FILE --mass 0.1'? That command finds the smallest and the largest eigenvalue of M^+ M",
     ),
     (&["benchmark", "benchmarks", "perf"], "did you mean 'ferrite bench'?"),
     (&["autotune", "tuning"], "did you mean 'ferrite tune'?"),
@@ -744,7 +745,7 @@ static COMMANDS: &[(&[&str], &str)] = &[
     ),
     (
         &["read", "inspect", "show", "cat", "header", "checksum", "crc"],
-        "`ferrite verify FILE` reads a file with all checks and prints its contents",
+        "`ferrite verify FILE` checks a file completely and describes what it contains",
     ),
     (
         &["new", "config", "template", "example", "examples", "input"],

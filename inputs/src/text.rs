@@ -2,6 +2,7 @@
 pub use ferrite_report::text::count;
 
 use ferrite::lattice::Lattice;
+use std::ops::RangeInclusive;
 
 /// Parses the extents of a lattice, `X,Y,Z,T`.
 pub fn lattice(text: &str) -> Result<Lattice, String> {
@@ -28,11 +29,11 @@ pub fn extents(text: &str) -> Result<[usize; 4], String> {
         let numbers: Vec<&str> = text.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).collect();
         let hint = match numbers.len() {
             _ if has_other => String::new(),
-            4 => format!("; did you mean {}?", numbers.join(",")),
-            1.. => format!("; it has {} instead of 4", count(numbers.len(), "number")),
-            0 => String::new(),
+            4 if numbers.iter().all(|n| n.parse::<usize>().is_ok()) => format!("; did you mean {}?", numbers.join(",")),
+            4 | 0 => String::new(),
+            _ => format!("; it has {} instead of 4", count(numbers.len(), "number")),
         };
-        format!("'{text}' is not of the form X,Y,Z,T, for example 16,16,16,32{hint}")
+        format!("'{text}' is not of the form X,Y,Z,T with four whole numbers, such as 4,4,4,8{hint}")
     })
 }
 
@@ -51,20 +52,17 @@ pub fn number_hint(text: &str) -> String {
     }
 }
 
-/// Returns a hint for a text that is not a whole number, such as `0` for `cuda:0`, or `1000` for `1e3`.
-pub fn count_hint(text: &str) -> String {
+/// Returns a hint for a text that is not a whole number in `range`, such as `0` for `cuda:0`, or `1000` for `1e3`. The hint is empty if the
+/// number in the text is outside `range`.
+pub fn count_hint(text: &str, range: &RangeInclusive<usize>) -> String {
     let text = text.trim();
-    if let Ok(x) = text.parse::<f64>() {
-        return if x.fract() == 0.0 && (0.0..1e15).contains(&x) {
-            format!("; did you mean {x}?")
-        } else {
-            String::new()
-        };
-    }
     let name = text.trim_end_matches(|c: char| c.is_ascii_digit());
-    let number = &text[name.len()..];
-    let is_name = name.starts_with(|c: char| c.is_alphabetic());
-    if is_name && !number.is_empty() { format!("; did you mean {number}?") } else { String::new() }
+    let meant: Option<usize> = match text.parse::<f64>() {
+        Ok(x) if x.fract() == 0.0 && (0.0..1e15).contains(&x) => Some(x as usize),
+        Err(_) if name.starts_with(|c: char| c.is_alphabetic()) => text[name.len()..].parse().ok(),
+        _ => None,
+    };
+    meant.filter(|n| range.contains(n)).map_or_else(String::new, |n| format!("; did you mean {n}?"))
 }
 
 /// Formats a number of bytes with a suitable unit, from bytes to GiB: `1.50 GiB`.
@@ -127,7 +125,7 @@ pub fn parse_bytes(text: &str) -> Result<usize, String> {
             });
             let hint = meant.filter(|_| number.parse::<f64>().is_ok_and(|x| x > 0.0));
             let hint = hint.map_or_else(String::new, |(unit, _)| format!("; did you mean {number}{unit}?"));
-            Err(format!("'{text}' is not an amount of memory, for example 20GiB or 500MiB{hint}"))
+            Err(format!("'{text}' is not an amount of memory above 0, such as 20GiB or 500MiB{hint}"))
         }
     }
 }
@@ -172,8 +170,10 @@ mod tests {
         let hints = ["0,1", "100MeV", "1,000,000", "light", "0.1"].map(number_hint);
         assert_eq!(hints[0], "; write a decimal point: 0.1");
         assert!(hints[1].contains("lattice units") && hints[2..].iter().all(String::is_empty));
-        let hints = ["gpu0", "cuda:1", "1e3", "4.5", "-1", "all", "3rd"].map(count_hint);
+        let texts = ["gpu0", "cuda:1", "1e3", "4.5", "-1", "all", "3rd"];
+        let hints = texts.map(|text| count_hint(text, &(0..=1000)));
         assert_eq!(hints, ["; did you mean 0?", "; did you mean 1?", "; did you mean 1000?", "", "", "", ""]);
+        assert_eq!(count_hint("1e3", &(1..=64)), "");
         assert!(parse_bytes("20GB").unwrap_err().ends_with("did you mean 20GiB?"));
         assert!(parse_bytes("20 g").unwrap_err().ends_with("did you mean 20GiB?"));
         assert!(!parse_bytes("lots").unwrap_err().contains("did you"));

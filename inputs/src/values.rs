@@ -153,7 +153,9 @@ impl<R: Rule> Value for Three<R> {
     const KIND: Kind = Kind::Numbers;
     fn of(raw: &Raw) -> Result<[f64; 3], String> {
         let all = Numbers::<R>::of(raw)?;
-        all.try_into().map_err(|_| "is not a list of three numbers, for x, y and z, in units of 2π/L".into())
+        all.try_into().map_err(|_| {
+            "is not a momentum with three components x, y and z, in units of 2π/L, such as [1, 0, 0]".into()
+        })
     }
 }
 
@@ -227,8 +229,7 @@ impl<const FIRST: usize, const LAST: usize> Value for CountList<FIRST, LAST> {
                 Raw::Text(text) => text.trim().replace('_', "").parse().ok(),
                 _ => None,
             };
-            let expected = || format!("is not a whole number from {FIRST} to {LAST}");
-            found.filter(|n| (FIRST..=LAST).contains(n)).ok_or_else(expected)
+            found.filter(|n| (FIRST..=LAST).contains(n)).ok_or_else(|| numbers::unfit_count(found, &(FIRST..=LAST)))
         };
         numbers::each(raw, one)
     }
@@ -266,7 +267,7 @@ impl Value for SiteCoordinates {
         let typed = joined(raw);
         let numbers: Option<Vec<usize>> = typed.split(',').map(|n| n.trim().parse().ok()).collect();
         let four = numbers.and_then(|numbers| <[usize; 4]>::try_from(numbers).ok());
-        four.ok_or_else(|| format!("'{typed}': expected four whole numbers x,y,z,t"))
+        four.ok_or_else(|| format!("'{typed}': expected four whole numbers x,y,z,t, each at least 0"))
     }
 }
 

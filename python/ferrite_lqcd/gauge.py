@@ -1,8 +1,8 @@
 """Gauge fields.
 
-A gauge field never changes: smearing, flow and gauge fixing return new ones. U_μ(x) connects x to x+μ̂ and is stored at x; arrays have
-the axes ``[t, z, y, x, mu, row, column]``. With several processes (``fe.init(comm=…)``), each process has the links of
-its part of the lattice.
+A gauge field never changes: smearing and gauge fixing return new ones, and a flow returns an object ``Flow`` with a new
+one. U_μ(x) connects x to x+μ̂ and is stored at x; arrays have the axes ``[t, z, y, x, mu, row, column]``. With several
+processes (``fe.init(comm=…)``), each process has the links of its part of the lattice.
 """
 
 from __future__ import annotations

@@ -31,7 +31,9 @@ impl DeviceThread {
     /// Returns the data that are kept under the number `number`.
     pub fn kept<T: 'static>(&mut self, number: u64) -> Outcome<&mut T> {
         let found = self.kept.get_mut(&number).and_then(Option::as_mut).and_then(|kept| kept.downcast_mut());
-        found.ok_or_else(|| Failure::failed("the object is no longer on this device: create it again"))
+        found.ok_or_else(|| {
+            Failure::failed("the data of this object are no longer on its device: create the object again")
+        })
     }
     /// Calls `work` with the data that are kept under the number `number`. If `work` panics, the data may be incomplete and are no longer
     /// kept.
@@ -42,10 +44,11 @@ impl DeviceThread {
     ) -> Outcome<R> {
         let Some(mut kept) = self.kept.get_mut(&number).and_then(Option::take) else {
             return Err(Failure::failed(
-                "an internal error interrupted the last work of this object, which is now incomplete: create it again",
+                "an internal error interrupted the last call of this object, whose data may be incomplete: create the object again",
             ));
         };
-        let other = || Failure::failed("the object on the device does not have the expected type: create it again");
+        let other =
+            || Failure::failed("the data of this object on its device have another type: create the object again");
         let object = kept.downcast_mut().ok_or_else(other)?;
         let done = work(&self.device, object);
         self.kept.insert(number, Some(kept));

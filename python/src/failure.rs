@@ -10,15 +10,25 @@ pub mod exceptions {
     use pyo3::exceptions::PyException;
 
     create_exception!(ferrite_lqcd, FerriteError, PyException, "A request that Ferrite refuses or cannot carry out.");
-    create_exception!(ferrite_lqcd, InputError, FerriteError, "Invalid arguments; the message lists all of them.");
+    create_exception!(ferrite_lqcd, InputError, FerriteError, "Invalid arguments; the message names what to change.");
     create_exception!(
         ferrite_lqcd,
         FileError,
         FerriteError,
         "A file that cannot be read or written, or whose data is wrong."
     );
-    create_exception!(ferrite_lqcd, DeviceError, FerriteError, "A device that is absent, or has too little memory.");
-    create_exception!(ferrite_lqcd, SolverError, FerriteError, "A solver that found no solution.");
+    create_exception!(
+        ferrite_lqcd,
+        DeviceError,
+        FerriteError,
+        "A device that is absent or fails, or has too little memory."
+    );
+    create_exception!(
+        ferrite_lqcd,
+        SolverError,
+        FerriteError,
+        "A solve that failed, or did not reach the requested tolerance."
+    );
 }
 
 /// Python exception, raised for a failure or by Python itself.
@@ -52,14 +62,14 @@ impl From<Failure> for Raised {
 
 /// Rewords a message about a device: replaces the program's flags by the names that Python uses.
 pub fn in_python(message: &str) -> String {
-    message.replace("run with --backend cpu", "choose the CPU with init(\"cpu\")")
+    message.replace("run with --backend cpu", "choose the CPU with fe.init(\"cpu\")")
 }
 
 /// Returns the message for a panic of the library, whose text is `text`.
 #[pyfunction]
 pub fn internal_error(text: &str) -> String {
     format!(
-        "internal error of Ferrite {}; please report it with this message and the call that led to it: {text}",
+        "internal error of Ferrite {}: {text} (please report this message and the call that led to it)",
         env!("CARGO_PKG_VERSION")
     )
 }

@@ -96,7 +96,9 @@ pub type GivenSmearing<'py> = (Bound<'py, PyLinks>, f64, usize, [f64; 3]);
 pub fn smearing((links, width, steps, momentum): &GivenSmearing<'_>, part: &Section) -> Outcome<LinkedSmearing> {
     let own = &links.get().own;
     if own.part != *part {
-        return Err(Failure::refused("links and propagators are on different lattices: give both on one lattice"));
+        return Err(Failure::refused(
+            "the links of the Gaussian smearing are on another lattice than the propagator: give both on one lattice",
+        ));
     }
     let smearing = GaussianSmearing { width: *width, steps: *steps, momentum: *momentum };
     Ok(LinkedSmearing { gauge: own.gauge.clone(), smearing })
@@ -133,9 +135,11 @@ impl SentPropagator {
                 let there = there.get();
                 if there.kind != kind {
                     let shape = there.shape();
-                    let quarks = if kind == FermionKind::Staggered { "staggered" } else { "Wilson-like" };
+                    let both = ["staggered", "Wilson-like"];
+                    let [quarks, found] = if kind == FermionKind::Staggered { both } else { [both[1], both[0]] };
                     return Err(Failure::refused(format!(
-                        "a propagator of {quarks} quarks is expected, but this one has the shape {shape:?}"
+                        "a propagator of {quarks} quarks is expected, but the given one, of shape {shape:?}, is of \
+                         {found} quarks: give a propagator of {quarks} quarks"
                     )));
                 }
                 if !std::ptr::eq(there.device.get(), device) {

@@ -32,7 +32,7 @@ pub fn contract<'py>(
     let of = |columns: &GivenPropagator<'_>| SentPropagator::of(request.kind(), columns, device);
     let (quark, other) = (of(&quark)?, other.as_ref().map(of).transpose()?);
     let part = quark.part();
-    let both = if links.is_some() { "links and propagators" } else { "quark and antiquark" };
+    let both = if links.is_some() { "links and propagators" } else { "the propagators of quark and antiquark" };
     if other.iter().map(SentPropagator::part).chain(links.map(|links| links.own.part)).any(|other| other != part) {
         return Err(Failure::refused(format!("{both} are on different lattices: give both on one lattice")).into());
     }

@@ -228,20 +228,20 @@ def test_arrays_are_finite(made):
         wrong[1, 2, 3, 1, 0, 2] = bad
         wrong_colours[0, 0, 0, 1, 0] = bad
         for call, said in [
-            (lambda: D.solve(wrong), "b, field 0 counted from 0: number 854 of the array"),
-            (lambda: D.solve(np.stack([b, wrong])), "b, field 1 counted from 0: number 854 of the array"),
+            (lambda: D.solve(wrong), "b, field 0 counted from 0: number 854, counted from 0"),
+            (lambda: D.solve(np.stack([b, wrong])), "b, field 1 counted from 0: number 854, counted from 0"),
             (lambda: D.solve(b, guess=wrong), "guess, field 0"),
-            (lambda: D.solve(fe.to_device(wrong)), "b: number 854 of the array"),
+            (lambda: D.solve(fe.to_device(wrong)), "b: number 854, counted from 0"),
             (lambda: D.propagator(fe.Array(np.stack([wrong] * 12))), "b, field 0"),
             (lambda: D.propagator(Own(bad)), "the source, field 0"),
-            (lambda: naive.solve(wrong_colours), "b, field 0 counted from 0: number 3 of"),
+            (lambda: naive.solve(wrong_colours), "b, field 0 counted from 0: number 3, counted"),
             (lambda: naive.solve_masses(wrong_colours, [0.1, 0.2]), "b, field 0"),
         ]:
             with pytest.raises(fe.InputError, match=said + ".*(\n|.)*every number must be finite"):
                 call()
         links = np.array(made["U"])
         links[0, 0, 0, 0, 1, 2, 0] = bad
-        with pytest.raises(fe.InputError, match="links: number 15 of the array, counted from 0 in C order, is "):
+        with pytest.raises(fe.InputError, match="links: number 15, counted from 0 in C order, is "):
             fe.Gauge(links)
 
 

@@ -73,7 +73,7 @@ def numbers(folder):
         try:
             fe.conserved_charge(D, S, through, momenta)
         except fe.InputError as error:
-            assert "(x, y, z, 1)" in str(error), error
+            assert "(X, Y, Z, 1)" in str(error), error
         else:
             raise AssertionError("times that are not there were summed over")
     # Of several processes each has a part, which a pickle would tear out; copies stay.

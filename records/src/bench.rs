@@ -147,13 +147,13 @@ pub struct TimelineEvent {
     /// Track: 0 for the main stream, 1 to 8 for the directions x− to t+.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tid: Option<u64>,
-    /// Start in microseconds; only for complete events.
+    /// Start in microseconds; only for events of kind `X`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ts: Option<f64>,
-    /// Duration in microseconds; only for complete events.
+    /// Duration in microseconds; only for events of kind `X`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dur: Option<f64>,
-    /// Name of a rank or track; only for names.
+    /// Name of a rank or track; only for events of kind `M`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<TimelineName>,
 }

@@ -37,8 +37,8 @@ impl ApplyRequest {
         if complement && staggered {
             let [schur, normal] = ["schur", "normal"].map(|key| input.spelled(key, ""));
             input.missing(format!(
-                "{schur}: applies only to Wilson-like operators; the Schur complement of a staggered operator is M^+ \
-                 M: give {normal}"
+                "{schur} applies only to Wilson-like operators: remove it; {normal} applies M^+ M, which is the Schur \
+                 complement of a staggered operator on each parity"
             ));
         }
         are_together(input, plan.as_ref().map_or(0, |plan| plan.sources.len()));

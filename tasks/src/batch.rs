@@ -55,7 +55,8 @@ impl BatchTask<'_> {
         if found.sizes != kept.sizes {
             let (now, then) = (found.describe_as(noun), kept.describe_as(noun));
             tracing::warn!(
-                "memory does not suffice for {then}; this run solves {now}: the last digits of results may differ"
+                "memory does not suffice for {then}; this run solves {now}, so that results may differ from those of \
+                 the earlier run in the last digits"
             );
         }
         Ok(found)
@@ -78,7 +79,8 @@ impl BatchTask<'_> {
         };
         device.require_all(comm, &needs(together), &task).map_err(|mut refusal: Failure| {
             if fits > 0 && fits < together {
-                refusal.message += &format!("; batches of at most {fits} fit into the memory");
+                let most = text::count(fits, noun);
+                refusal.message += &format!("; batches of at most {most} fit into the memory: reduce the batch size");
             }
             refusal
         })?;

@@ -183,8 +183,9 @@ impl DeviceChoice {
         {
             let own = super::text::count(threads, "core");
             info!(
-                "each process may use {own} of this machine's {cores}, which slows all work on the CPU, including \
-                 files and random fields; start mpirun with --bind-to none to give each process more cores"
+                "this machine has {cores} cores, but each process may use only {own}, which slows all work on the \
+                 CPU, including files and random fields; start mpirun with --bind-to none to give each process more \
+                 cores"
             );
         }
         Ok(())
@@ -204,8 +205,8 @@ impl DeviceChoice {
             None if node_rank >= there && there > 0 => {
                 let gpus = super::text::count(there, "GPU");
                 return Err(Failure::refused(format!(
-                    "this machine has {gpus}, but more processes were started: start at most {there} on this machine, \
-                     or allow processes to share GPUs with --share-gpus"
+                    "this machine has {gpus}, but more processes were started on it: start at most one process for \
+                     each GPU, or allow processes to share GPUs with --share-gpus"
                 )));
             }
             None => node_rank,
@@ -248,7 +249,7 @@ pub fn gpus() -> Outcome<Vec<String>> {
 /// A build without CUDA.
 #[cfg(not(feature = "cuda"))]
 pub fn gpus() -> Outcome<Vec<String>> {
-    Err(Failure::refused("this build has no GPU backend: build with the cargo feature cuda"))
+    Err(Failure::refused("this build has no GPU backend: build Ferrite with the cargo feature `cuda`"))
 }
 
 /// *Collective.* Refuses a run in which some processes use GPUs and others CPUs.
@@ -277,7 +278,8 @@ pub fn threads_of_environment() -> Outcome {
         return Ok(());
     }
     Err(Failure::refused(format!(
-        "RAYON_NUM_THREADS: '{text}' is not a whole number from 1 to {MOST_THREADS}: change or unset this variable"
+        "RAYON_NUM_THREADS is '{text}', but must be a whole number from 1 to {MOST_THREADS}: change or unset this \
+         environment variable"
     )))
 }
 
@@ -382,7 +384,7 @@ impl Processor {
     /// Always.
     #[cfg(not(feature = "cuda"))]
     pub fn gpu(_: usize, _: bool) -> Outcome<Self> {
-        Err(Failure::refused("this build has no GPU backend: build with the cargo feature cuda"))
+        Err(Failure::refused("this build has no GPU backend: build Ferrite with the cargo feature `cuda`"))
     }
     /// Returns an identifier of the device within its host. Processes that get the same identifier share the memory of one device.
     pub fn place(&self) -> Outcome<String> {
@@ -492,9 +494,13 @@ impl Device {
         }
         let parts: Vec<_> = needs.iter().map(|(name, n)| format!("{name} {}", bytes(*n))).collect();
         let share = if self.sharers > 1 { format!(" for each of {} processes", self.sharers) } else { String::new() };
+        let (within, larger) = match self.limit {
+            Some(_) => (" within the limit --memory", "a larger limit, "),
+            None => ("", ""),
+        };
         Err(Failure::refused(format!(
-            "{what} needs {} ({}), but only {} of {} are free{share} on {}; use a smaller lattice, fewer right-hand \
-             sides, a lower precision, or another device",
+            "{what} needs {} ({}), but only {} of {} are free{within}{share} on {}; use {larger}a smaller lattice, \
+             fewer right-hand sides, a lower precision, or another device",
             bytes(needed),
             parts.join(", "),
             bytes(memory.free),

@@ -137,7 +137,7 @@ impl LinkedDirac {
         let Some(front) = shape.len().checked_sub(4 + own.len()) else {
             let axes = 4 + own.len();
             return Err(Failure::refused(format!(
-                "an array of shape {shape:?} is not a field: a field has at least {axes} axes"
+                "an array of shape {shape:?} is not a field: a field of this operator has at least {axes} axes"
             )));
         };
         let (front, field) = shape.split_at(front);
@@ -276,8 +276,9 @@ impl LinkedDirac {
     ) -> Outcome<(HostFields, ObservedShifts)> {
         let (request, batch) = self.request(settings)?;
         let strategy = settings.strategy()?;
-        let staggered =
-            || Failure::refused("several masses or shifts need a staggered operator: solve them one by one");
+        let staggered = || {
+            Failure::refused("several masses or shifts need a staggered operator: solve with an operator for each mass")
+        };
         let fields = ColourVector::held(fields).ok_or_else(staggered)?;
         device.comm().agree(check_finite_fields("b", fields))?;
         let (kind, values) = match series {

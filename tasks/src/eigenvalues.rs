@@ -172,10 +172,11 @@ fn explained(failure: SolveFailure, path: &Path, plan: &FermionPlan, session: &S
             SolveFailure::<Spinor>::Solver(why).into()
         }
         SolveFailure::Solver(why) => {
-            let [max_iterations, mass] = ["max-iterations", "mass"].map(|key| plan.read.by.spelled(key, ""));
-            let path = path.display();
-            let why =
-                format!("{path}: the smallest eigenvalue was not found: {why}; increase {max_iterations} or {mass}");
+            let (path, max_iterations) = (path.display(), plan.read.by.spelled("max-iterations", ""));
+            let why = format!(
+                "{path}: the smallest eigenvalue was not found: {why}; increase {max_iterations}, or choose a larger \
+                 quark mass"
+            );
             Failure::failed(why).shared()
         }
         other => other.into(),

@@ -196,7 +196,10 @@ pub fn describe(error: &FileError, by: ReadBy) -> String {
         ReadBy::Flags => format!("{error} ({flag})"),
         ReadBy::Keys => format!("{error} ({key})"),
         ReadBy::Table(table) => format!("{error} ({table}.{})", key.replace(" and ", &format!(" and {table}."))),
-        ReadBy::Convert => format!("{error} (`ferrite convert {converted}` makes a copy that can be read)"),
+        ReadBy::Convert => {
+            let shown = error.path.display();
+            format!("{error} (`ferrite convert {converted} {shown} copy.npy` makes a copy that can be read)")
+        }
     }
 }
 
@@ -281,7 +284,7 @@ mod tests {
             (ReadBy::Flags, " (--no-verify)"),
             (ReadBy::Keys, " (no-verify = true)"),
             (ReadBy::Table("solve"), " (solve.no-verify = true)"),
-            (ReadBy::Convert, " (`ferrite convert --no-verify` makes a copy that can be read)"),
+            (ReadBy::Convert, " (`ferrite convert --no-verify a.lime copy.npy` makes a copy that can be read)"),
         ] {
             assert!(describe(&error, by).ends_with(end), "{}", describe(&error, by));
         }

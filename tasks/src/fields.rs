@@ -77,8 +77,8 @@ impl Source {
                     _ => {
                         let (numbers, all) = (4 + T::SHAPE.len(), T::COMPONENTS);
                         Err(format!(
-                            "'{text}': expected {point} with {numbers} whole numbers; for all {all} components give \
-                             point:x,y,z,t and the number of sources"
+                            "'{text}': expected {point} with {numbers} whole numbers; for all {all} components, give \
+                             point:x,y,z,t and {all} sources"
                         ))
                     }
                 }
@@ -117,8 +117,8 @@ impl Source {
                             "{n} right-hand sides are requested, but a point has {all} components: give at most {all}"
                         ),
                         _ => format!(
-                            "{n} right-hand sides are requested, but a point has only {} from the selected one on: \
-                             give at most {there}, or name the point without components",
+                            "{n} right-hand sides are requested, but from the component of the source on, a point has \
+                             only {}: give at most {there}, or name the point without a component",
                             text::count(there, "component")
                         ),
                     }));
@@ -176,8 +176,8 @@ impl Source {
                 let of_another_kind = |n: usize| {
                     let (path, kind, needed) = (path.display(), T::NAME, T::COMPONENTS);
                     format!(
-                        "{path}: the file holds {n} numbers per site, but a {kind} field has {needed}: name another \
-                         file"
+                        "{path}: the file holds {n} complex numbers per site, but a {kind} field has {needed}: name \
+                         another file"
                     )
                 };
                 match block {
@@ -375,7 +375,7 @@ pub fn spinor_format(path: &Path, stack: Stack) -> Result<&'static FileFormat, S
     match stack {
         _ if stack.is_held_by(format) => built_in(path, format),
         Stack::Several(count) => {
-            Err(format!("{shown}: {limits}; write {count} fields into one .npy file with a leading axis"))
+            Err(format!("{shown}: {limits}; end the name in .npy to write {count} fields into one file"))
         }
         _ => Err(format!("{shown}: {limits}; end the name in {}", formats::endings_of_fermion_files())),
     }
@@ -577,8 +577,9 @@ pub fn warn_of_open_boundary(path: &Path, file: &GaugeFile) {
     if file.open_boundary {
         tracing::warn!(
             "{}: open boundary conditions in t: the links U_t at t = T - 1 are zero. Measurements assume a periodic \
-             lattice: plaquettes, energy density, t0, w0 and charge are sums over all time slices, including those at \
-             the boundary, divided by the whole volume; there are no hops between t = T - 1 and t = 0",
+             lattice: plaquettes and the energy density, and with them t0 and w0, are means over all time slices, \
+             including those at the boundary; the charge is the sum over all time slices. No quark hops between t = T \
+             - 1 and t = 0",
             path.display()
         );
     }
@@ -643,7 +644,11 @@ mod tests {
     fn there_are_no_more_than_there_are() {
         for (text, n, part) in [
             ("point:0,0,0,0", 13, "13 right-hand sides are requested, but a point has 12 components: give at most 12"),
-            ("point:0,0,0,0,3,1", 3, "a point has only 2 components from the selected one on: give at most 2"),
+            (
+                "point:0,0,0,0,3,1",
+                3,
+                "from the component of the source on, a point has only 2 components: give at most 2",
+            ),
             ("point:0,0,0,0,4,0", 1, "spins are 0 to 3"),
             ("point:0,0,0", 12, "6 whole numbers"),
             ("random:1,16777215", 2, "have the numbers 0 to 16777215: request at most 1"),

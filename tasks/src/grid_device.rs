@@ -5,6 +5,7 @@ use crate::communicator::RunCommunicator;
 use crate::device::{Processor, fair_threads};
 use crate::failure::FailureKind;
 use crate::layout::GridRank;
+use crate::text::count;
 use crate::{Failure, Outcome};
 use comms::{ProcessGrid, Solo};
 use ferrite::backend::Backend;
@@ -76,10 +77,10 @@ impl NamedDevice {
         }
         let grid = ProcessGrid::new(dims).map_err(Failure::refused)?;
         if grid.size() != comm.size() {
-            let (size, [x, y, z, t]) = (comm.size(), dims);
+            let [own, all] = [grid.size(), comm.size()].map(|size| count(size, "process"));
+            let [x, y, z, t] = dims;
             return Err(Failure::refused(format!(
-                "grid = ({x}, {y}, {z}, {t}) has {} processes, but comm has {size}: choose a grid of {size} processes",
-                grid.size()
+                "grid = ({x}, {y}, {z}, {t}) has {own}, but comm has {all}: choose a grid of {all}"
             )));
         }
         Ok(GridRank { grid, rank: comm.rank() })
@@ -233,7 +234,7 @@ mod tests {
         assert_eq!(each([None, None]), ["[1, 1, 1, 2]"; 2]);
         assert_eq!(each([Some([2, 1, 1, 1]); 2]), ["[2, 1, 1, 1]"; 2]);
         assert!(each([None, Some([2, 1, 1, 1])]).iter().all(|why| why.contains("different grids")));
-        let other_size = "grid = (2, 2, 1, 1) has 4 processes, but comm has 2: choose a grid of 2 processes";
+        let other_size = "grid = (2, 2, 1, 1) has 4 processes, but comm has 2 processes: choose a grid of 2 processes";
         assert_eq!(each([Some([2, 2, 1, 1]); 2]), [other_size; 2]);
         assert!(
             NamedDevice { name: "tpu".into(), ..cpu(None) }

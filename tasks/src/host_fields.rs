@@ -223,7 +223,7 @@ pub fn check_finite(what: &str, numbers: &[Complex64]) -> Outcome {
     match numbers.iter().position(|number| !number.is_finite()) {
         None => Ok(()),
         Some(place) => Err(Failure::refused(format!(
-            "{what}: number {place} of the array, counted from 0 in C order, is {}: every number must be finite",
+            "{what}: number {place}, counted from 0 in C order, is {}: every number must be finite",
             numbers[place]
         ))),
     }
@@ -289,6 +289,6 @@ mod tests {
         field.numbers_mut()[5] = Complex64::new(f64::NAN, 0.0);
         let fields: HostFields = vec![HostColour::zero(field.lattice()), field].into();
         let why = fields.check_finite("b").unwrap_err().message;
-        assert!(why.starts_with("b, field 1 counted from 0: number 5 of the array"), "{why}");
+        assert!(why.starts_with("b, field 1 counted from 0: number 5, counted from 0"), "{why}");
     }
 }

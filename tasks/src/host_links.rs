@@ -100,7 +100,10 @@ pub fn with_tadpole(operator: &Operator, configuration: &Path, plaquette: f64, g
     staggered.with_plaquette(plaquette).map(Operator::from).ok_or_else(|| {
         let path = configuration.display();
         let u0 = given_by.spelled("u0", "");
-        let why = format!("{path}: the mean plaquette {plaquette:.6} has no fourth root: give {u0} as a number");
+        let why = format!(
+            "{path}: the mean plaquette is {plaquette:.6}, so that u0, its fourth root, is not a positive number: give \
+             {u0} as a number"
+        );
         Failure::refused(why).shared()
     })
 }

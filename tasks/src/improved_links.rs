@@ -54,7 +54,7 @@ impl ImprovedLinksRequest {
         // projection to U(3).
         let fields = if matches!(self.operator.smearing, Smearing::Hisq(_)) { 5 } else { 3 };
         let mut needs = vec![
-            ("thin, fat and long links in double", fields * part.links_bytes(Precision::Double)),
+            ("thin, fat and long links in double precision", fields * part.links_bytes(Precision::Double)),
             ("staples", fat_links::workspace_bytes(part.bordered_sites())),
         ];
         needs.extend(Exchanges::of(part).border(Precision::Double).needs());
@@ -107,6 +107,10 @@ fn format_of(path: &Path) -> Outcome<&'static FileFormat> {
     if format.links.is_some_and(|links| links.off_su3) {
         return Ok(format);
     }
-    let why = format!("{}: {format} files are for links in SU(3); end the name in .scidac or .npy", path.display());
+    let why = format!(
+        "{}: this format ({format}) holds only links in SU(3), but fat and long links are not in SU(3); end the name \
+         in .scidac or .npy",
+        path.display()
+    );
     Err(Failure::refused(why))
 }

@@ -97,8 +97,8 @@ impl<L: ConfigurationLine> LineFile<L> {
                     }
                     Match::Replaced => {
                         return Err(Failure::refused(format!(
-                            "the links in {} have changed since line {} of {} was made from them: name another file, \
-                             or delete the line to measure it again",
+                            "the links in {} have changed since line {} of {} was written: name another output file, \
+                             or delete the line to measure the configuration again",
                             configuration.typed.display(),
                             number + 1,
                             self.path.display()

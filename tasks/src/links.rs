@@ -246,7 +246,7 @@ impl LatticeLinks {
         }
         if !state.theta.is_finite() {
             return Err(Failure::refused(
-                "theta is not a number: the links are too far from SU(3); project them first",
+                "theta is not a number, because the links are too far from SU(3): read them with reunitarise=True",
             ));
         }
         let sweeps = relaxation.sweeps();
@@ -270,8 +270,8 @@ pub fn quenched(
     go_on: GoOn<'_>,
 ) -> Outcome<(HostGauge, Vec<f64>)> {
     if start.is_some_and(|links| links.part != *part) {
-        let why = "the initial links are on another lattice, or divided otherwise among the processes: read them for \
-                   this lattice and device";
+        let why = "the initial links are on another lattice, or partitioned differently among the processes: give \
+                   links on this lattice and device";
         return Err(Failure::refused(why));
     }
     let start = match start {

@@ -173,13 +173,13 @@ impl SolveScheme {
         };
         let domains = match self.method == Method::GCR_DD {
             true => format!(
-                ", {} of minimum residual in {}, in {} precision",
-                text::count(self.schwarz.steps, "step"),
+                ", {} in {}, in {} precision",
+                text::count(self.schwarz.steps, "minimum-residual step"),
                 match self.schwarz.domain {
                     Some([x, y, z, t]) => format!("domains of {x}×{y}×{z}×{t}"),
                     None if self.schwarz.overlap > 0 => {
                         format!(
-                            "one domain for each process, with {} of its neighbours",
+                            "one domain for each process with an overlap of {}",
                             text::count(self.schwarz.overlap, "site")
                         )
                     }
@@ -203,7 +203,11 @@ fn correction(input: &mut Input, keys: &SolverKeys, method: &Method) -> Correcti
         input.wrong(&place, format!("applies only to {owner}; remove it"));
     }
     if defect && method.restarts {
-        let why = format!("GCR restarts from true residuals: remove {}", input.spelled("correction", ""));
+        let why = format!(
+            "{} uses GCR, whose restarts from true residuals make defect correction useless: remove {}",
+            method.name,
+            input.spelled("correction", "")
+        );
         input.conflict("correction", "solver", &why);
     }
     if defect { Correction::Defect { inner_tol: inner_tol.unwrap_or(1e-2) } } else { Correction::Reliable { delta } }

@@ -54,7 +54,9 @@ pub fn of_keys(input: &mut Input, table: &str) -> MultigridParams {
             Some(place) => *place = block.value(),
             None => input.wrong(
                 block,
-                format!("at most {MOST_COARSENINGS} aggregates are allowed, one for each level except the coarsest"),
+                format!(
+                    "give the aggregates of at most {MOST_COARSENINGS} levels; the coarsest level has no aggregates"
+                ),
             ),
         }
     }
@@ -80,8 +82,8 @@ pub fn table(report: &MultigridReport) -> String {
         );
         if let Some(check) = level.check {
             table += &format!(
-                "                  vectors preserved to {:.1e}, coarse operator exact to {:.1e}, γ5-Hermitian to \
-                 {:.1e}\n",
+                "                  near-null vectors preserved to {:.1e}, coarse operator equal to P^+ M P to {:.1e} \
+                 and γ5-Hermitian to {:.1e}\n",
                 check.near_null, check.galerkin, check.gamma5
             );
         }

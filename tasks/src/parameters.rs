@@ -159,8 +159,11 @@ pub fn quarks(kind: FermionKind, values: BTreeMap<String, String>) -> Outcome<Qu
     let operator = values.get("operator").map(String::as_str).unwrap_or_default();
     let definition = definition(operator)?;
     if definition.kind != kind {
-        let needed = if kind == FermionKind::Wilson { "a Wilson-like" } else { "a staggered" };
-        return Err(Failure::refused(format!("operator = {operator}: these quarks need {needed} operator")));
+        let quarks = if kind == FermionKind::Wilson { "Wilson-like" } else { "staggered" };
+        let fitting = OPERATORS.iter().filter(|definition| definition.kind == kind);
+        let names: Vec<&str> = fitting.map(|definition| definition.name).collect();
+        let why = format!("operator = {operator}: {quarks} quarks need one of the operators {}", names.join(", "));
+        return Err(Failure::refused(why));
     }
     let mut given = NamedTexts::new(values);
     let resolved = QuarkGroup::resolve(&mut given);
@@ -239,6 +242,9 @@ mod tests {
         let why = operator("overlap", BTreeMap::new()).err().unwrap().message;
         assert!(why.starts_with("'overlap' is not an operator: choose one of wilson, clover"), "{why}");
         let why = quarks(FermionKind::Wilson, texts(&[("operator", "asqtad")])).err().unwrap().message;
-        assert!(why.starts_with("operator = asqtad: these quarks need a Wilson-like"), "{why}");
+        assert!(
+            why.starts_with("operator = asqtad: Wilson-like quarks need one of the operators wilson, clover"),
+            "{why}"
+        );
     }
 }

@@ -78,11 +78,11 @@ fn reconstruction(
         return input.meaning(key, &fitting);
     };
     let purpose = if format.temporal {
-        "applies only to Wilson fermions in temporal gauge"
+        "selects temporal gauge, which applies only to Wilson fermions"
     } else if format.keeps_phase() {
-        "stores the phase of a determinant, which applies only to long links of asqtad and HISQ"
+        "also stores the phase of a link's determinant, which applies only to long links of asqtad and HISQ"
     } else {
-        "applies only to staggered fermions"
+        "selects 16-bit links, which apply only to staggered fermions"
     };
     let names: Vec<_> = fitting.iter().map(|(name, _)| *name).collect();
     input.wrong(key, format!("'{name}' {purpose}; for {links} choose one of {}", names.join(", ")));
@@ -194,12 +194,12 @@ impl FermionPlan {
         if let Some(definition) = definition {
             refuse_foreign_keys(input, definition);
         }
+        let [masses, shifts] = ["masses", "shifts"].map(|key| input.spelled(key, ""));
         if staggered && !several && systems.is_some() {
-            let [masses, shifts] = ["masses", "shifts"].map(|key| input.spelled(key, ""));
             belong_elsewhere(input, &["shift-solver"], &format!("{masses} and {shifts}"));
         }
         if several {
-            belong_elsewhere(input, &["guess", "plot"], "solves for one mass");
+            belong_elsewhere(input, &["guess", "plot"], &format!("solves without {masses} and {shifts}"));
         }
         let keys: FieldKeys = input.read("");
         let read = reading(input);
@@ -325,7 +325,9 @@ pub fn gauge_header(input: &mut Input, gauge: &Given<Text>, read: &Reading) -> O
     let header = inspect(path, &read.options).map_err(|error| describe(&error, read.by));
     let header = header.and_then(|header| match header.values_per_site() {
         36 => require_even(path.as_ref(), header.lattice).map(|()| header),
-        n => Err(format!("{path}: the file holds {n} numbers per site, but a gauge field has 36: name another file")),
+        n => Err(format!(
+            "{path}: the file holds {n} complex numbers per site, but a gauge field has 36: name a file of links"
+        )),
     });
     header.map_err(|why| input.wrong(gauge, why)).ok()
 }
@@ -407,8 +409,10 @@ fn formats(input: &mut Input, definition: Option<&Definition>) -> (Precision, Op
     let reconstruction = reconstruction(input, &keys.reconstruct, whose, fits);
     if precision != Precision::Single && reconstruction.is_some_and(|storage| storage.half) {
         let why = format!(
-            "16-bit links need {}; choose half precision to store fields in 16 bits as well",
-            input.spelled("precision", "single")
+            "16-bit links need {}; to store fields in 16 bits as well, give {} and {} without h",
+            input.spelled("precision", "single"),
+            input.spelled("precision", "half"),
+            input.spelled("reconstruct", "")
         );
         input.conflict("reconstruct", "precision", &why);
     }
@@ -436,15 +440,19 @@ fn link_files(
         }
         return (gauge.map(LinkFiles::Gauge), gauge_header(input, &keys.gauge, read));
     }
+    let file = if input.given_by() == ReadBy::Flags { "FILE" } else { "\"FILE\"" };
     match (gauge, fat, long) {
         (Some(gauge), None, None) => (Some(LinkFiles::Gauge(gauge)), gauge_header(input, &keys.gauge, read)),
         (None, Some(fat), Some(long)) => {
             if definition.is_some_and(|definition| !definition.is_improved()) {
-                input.conflict("fat", "operator", "the naive operator has no fat links: give a gauge field instead");
+                let why = "the naive staggered operator has no fat and long links: give a gauge field instead, or \
+                           choose asqtad or hisq";
+                input.conflict("fat", "operator", why);
             }
             for key in ["u0", "naik-epsilon", "stout-rho"] {
                 if input.get(key).is_some() {
-                    let why = format!("{key} has no effect on existing fat links: remove {key}");
+                    let shown = input.spelled(key, "");
+                    let why = format!("{shown} has no effect on fat and long links from files: remove {shown}");
                     input.conflict(key, "fat", &why);
                 }
             }
@@ -454,7 +462,7 @@ fn link_files(
                 && fat.lattice != long.lattice
             {
                 let [fat, long] = [fat.lattice, long.lattice];
-                let why = format!("fat links are on {fat}, but long links on {long}; give links of one lattice");
+                let why = format!("fat links are on {fat}, but long links on {long}; give links on one lattice");
                 input.conflict("long", "fat", &why);
             }
             (Some(LinkFiles::Improved(fat, long)), header)
@@ -465,13 +473,13 @@ fn link_files(
             (None, None)
         }
         (None, None, None) => {
-            let [gauge, fat, long] = ["gauge", "fat", "long"].map(|key| input.spelled(key, "FILE"));
+            let [gauge, fat, long] = ["gauge", "fat", "long"].map(|key| input.spelled(key, file));
             input.missing(format!("no links: give {gauge}, or {fat} and {long}"));
             (None, None)
         }
         (None, one, _) => {
             let (here, there) = if one.is_some() { ("fat", "long") } else { ("long", "fat") };
-            let needed = input.spelled(there, "FILE");
+            let needed = input.spelled(there, file);
             input.conflict(here, there, &format!("also needs {needed}"));
             (None, None)
         }
@@ -555,8 +563,12 @@ pub fn sources<T: Fermion>(input: &mut Input, lattice: Option<Lattice>) -> Optio
     let FieldKeys { source: given, sources: number, .. } = input.read("");
     let Some(first) = given.first() else {
         let component = T::AXES.join(",");
-        let source = input.spelled("source", &format!("point:x,y,z,t,{component}"));
-        input.missing(format!("no source: give {source}, random:SEED or file:PATH"));
+        let sources = [format!("point:x,y,z,t,{component}"), "random:SEED".into(), "file:PATH".into()];
+        let [point, random, file] = sources.map(|text| match input.given_by() {
+            ReadBy::Flags => input.spelled("source", &text),
+            _ => input.spelled("source", &format!("\"{text}\"")),
+        });
+        input.missing(format!("no source: give {point}, {random} or {file}"));
         return None;
     };
     let several = number.value();
@@ -565,7 +577,9 @@ pub fn sources<T: Fermion>(input: &mut Input, lattice: Option<Lattice>) -> Optio
         return None;
     }
     if given.len() > 1 && several.is_some() {
-        input.conflict("sources", "source", "give a single source, from which the others are made");
+        let why =
+            format!("give a single source, from which the others are made, or remove {}", input.spelled("sources", ""));
+        input.conflict("sources", "source", &why);
         return None;
     }
     let mut sources = Vec::new();

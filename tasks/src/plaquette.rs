@@ -30,8 +30,10 @@ pub fn measure(path: &Path, reading: &Reading, choice: &DeviceChoice, session: &
         None => (plaquette, link_trace),
         Some(device) => {
             let (part, read) = (Part::new(layout.local(), layout.grid()), 576 * layout.local().volume());
-            let mut needs =
-                vec![("links as read from the host", read), ("links in double", part.links_bytes(Precision::Double))];
+            let mut needs = vec![
+                ("transfer of links from the host", read),
+                ("links in double", part.links_bytes(Precision::Double)),
+            ];
             needs.extend(Exchanges::of(part).border(Precision::Double).needs());
             device.require_all(comm, &needs, "the plaquette")?;
             GaugeField::upload(&layout.domain(device.backend())?, &gauge)?.plaquette()?

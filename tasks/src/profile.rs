@@ -49,7 +49,8 @@ impl Profile {
         let Some(KernelTimes { kernels, seconds }) = &self.0 else { return String::new() };
         let inside = inside(kernels);
         let whose = if processes > 1 { " of rank 0" } else { "" };
-        let mut out = format!("{inside:.3} s in kernels{whose}, {:.0} % of the time:\n", 100.0 * inside / seconds);
+        let mut out =
+            format!("{inside:.3} s in kernels{whose}, {:.0} % of the time of the solve:\n", 100.0 * inside / seconds);
         let _ = writeln!(out, "{:<44} {:>9} {:>12} {:>8}", "kernel", "launches", "us each", "share");
         let mut row = |name: &str, launches: u64, seconds: f64| {
             let (each, share) = (1e6 * seconds / launches as f64, 100.0 * seconds / inside);

@@ -205,8 +205,8 @@ impl QuenchedRun {
             let last = [first, thermalise, sweeps].map(u64::from).iter().sum::<u64>();
             let most = u32::MAX;
             let why = format!(
-                "the last sweep would have the number {last}, but numbers of sweeps end at {most}: start a new run \
-                 with another seed"
+                "the last sweep would have the number {last}, but numbers of sweeps end at {most}: request fewer \
+                 sweeps, or start a new run with another seed"
             );
             return Err(Failure::refused(why).shared());
         };

@@ -61,11 +61,9 @@ pub fn resolve(input: &mut Input, local: Option<Lattice>) -> Schwarz {
         input.wrong(&keys.domain, why);
     }
     if schwarz.overlap > 0 && schwarz.domain.is_some() {
-        input.conflict(
-            "domain",
-            "domain-overlap",
-            "overlapping domains are the local lattices of the processes: remove domain or domain-overlap",
-        );
+        let [domain, overlap] = ["domain", "domain-overlap"].map(|key| input.spelled(key, ""));
+        let why = format!("overlapping domains are the local lattices of the processes: remove {domain} or {overlap}");
+        input.conflict("domain", "domain-overlap", &why);
     }
     schwarz
 }

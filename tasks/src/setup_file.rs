@@ -51,10 +51,14 @@ impl SetupFile {
         let loaded = loaded.map_err(|error| match error {
             SetupError::File(error) => Failure::reading(&error, ReadBy::default()),
             SetupError::Device(error) => error.into(),
-            SetupError::Vectors { found, asked } => refused(format!(
-                "has {found} vectors, but {} requests {asked}",
-                self.given_by.spelled("mg-vectors", "")
-            )),
+            SetupError::Vectors { found, asked } => {
+                let vectors = self.given_by.spelled("mg-vectors", "");
+                let why = format!(
+                    "{path} has {found} near-null vectors, but {vectors} requests {asked}: remove {vectors}, or name \
+                     another file"
+                );
+                Failure::refused(why).shared()
+            }
             why => refused(why.to_string()),
         })?;
         request.multigrid.vectors = loaded.vectors;

@@ -60,10 +60,11 @@ impl Solve {
         let scheme = SolveScheme::of(input, kind, plan.as_ref().map(FermionPlan::wanted));
         if let Some(plan) = plan.as_ref().filter(|plan| scheme.is_block() && plan.is_multishift()) {
             let several = if matches!(plan.systems, Systems::Shifts(_)) { "shifts" } else { "masses" };
-            let other = input.spelled("shift-solver", "sequential");
+            let [block, other] =
+                [("solver", "block-cg"), ("shift-solver", "sequential")].map(|(key, value)| input.spelled(key, value));
             let why = format!(
                 "multi-shift CG has a separate Krylov space for each right-hand side and cannot be combined with \
-                 block-cg: remove block-cg, or give {other}"
+                 block-cg: remove {block}, or give {other}"
             );
             input.conflict("solver", several, &why);
         }
@@ -118,8 +119,8 @@ impl Solve {
                     let setup = by.spelled("setup", "");
                     let storage = by.spelled("reconstruct", name_of(&RECONSTRUCTIONS, links.storage));
                     let why = format!(
-                        "{setup} stores near-null vectors in the gauge of the file, but {storage} selects temporal \
-                         gauge: choose a value without t"
+                        "{setup} stores near-null vectors in the gauge of the configuration, but {storage} selects \
+                         temporal gauge: choose 18, 12 or 8"
                     );
                     return Err(Failure::refused(why).shared());
                 }
@@ -236,7 +237,7 @@ fn different_files(input: &mut Input) {
             if let (Some(a), Some(b)) = (input.get(first), input.get(second))
                 && target::place(Path::new(a.text())) == target::place(Path::new(b.text()))
             {
-                input.conflict(second, first, "both keys name the same file; choose different files");
+                input.conflict(second, first, "both name the same file: choose different files");
             }
         }
     }
@@ -251,7 +252,7 @@ pub fn good_enough(why: &Unsolved) -> String {
 pub fn announce(report: &Report) {
     for escalation in &report.escalations {
         warn!(
-            "after {}: {}; the solve continues with {} precision, the solution in {}, recon {}",
+            "after {}: {}; the solve continues in {} precision, with the solution in {} and recon {}",
             text::count(escalation.iterations, "iteration"),
             escalation.reason,
             name_of(&PRECISIONS, escalation.precision),
@@ -261,7 +262,7 @@ pub fn announce(report: &Report) {
     }
     for change in &report.method_changes {
         let iterations = text::count(change.iterations, "iteration");
-        info!("after {iterations}, the solve continues with {}: {}", change.method.name, change.reason);
+        info!("after {iterations}, the solve continues with {}; reason: {}", change.method.name, change.reason);
     }
     if let Some(why) = &report.gave_up {
         info!("{}", good_enough(why));

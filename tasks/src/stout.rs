@@ -49,9 +49,10 @@ pub fn of_operator(input: &mut Input, table: &str) -> Option<StoutSmearing> {
     let StoutKeys { stout_rho, stout_levels, stout_spatial } = input.read(table);
     let rho = if table.is_empty() { "stout-rho".into() } else { format!("{table}.stout-rho") };
     if !input.was_given(&rho) {
-        let why = "applies to stout links: also give stout-rho, the weight of a staple";
-        input.wrong(&stout_levels, why);
-        input.wrong(&stout_spatial, why);
+        let weight = input.spelled("stout-rho", "");
+        let why = format!("applies to stout links: also give {weight}, the weight of a staple");
+        input.wrong(&stout_levels, &why);
+        input.wrong(&stout_spatial, &why);
     }
     let levels = stout_levels.or(1);
     Some(StoutSmearing { rho: stout_rho.value()?, levels, spatial: stout_spatial.is_on() })

@@ -106,9 +106,8 @@ impl NoiseSolve {
         let solve = Solve::of(input, "the command line")?;
         if let Some(storage) = solve.plan.reconstruction.filter(|storage| storage.temporal) {
             let reconstruct = input.spelled("reconstruct", plan::name_of(&plan::RECONSTRUCTIONS, storage));
-            let why = format!(
-                "{reconstruct}: links in temporal gauge are available for solve and bench only; use 18, 12 or 8"
-            );
+            let why =
+                format!("{reconstruct}: `ferrite trace` does not support links in temporal gauge; use 18, 12 or 8");
             return Err(Failure::refused(why));
         }
         Ok(NoiseSolve { solve, parts })

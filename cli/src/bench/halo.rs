@@ -85,7 +85,7 @@ pub fn run(args: HaloBenchArguments, context: &Context) -> Outcome {
     let layout = choice.layout.cut(comm, lattice, definition.steps())?;
     let mut needs = memory(layout.local(), args.common.nrhs, &[definition]);
     needs.push(("buffers of the copy", if device.name() == "cpu" { 1 << 28 } else { 1 << 31 }));
-    device.require_all(comm, &needs, &format!("the benchmark on {lattice}"))?;
+    device.require_all(comm, &needs, &format!("the benchmark on the local lattice {}", layout.local()))?;
     let options = Options { lattice, precisions, reconstructions, nrhs: args.common.nrhs };
     let (alone, ways) = all_ways(device.backend(), &layout, definition, &options, context)?;
     if let Some(path) = &args.trace {
@@ -109,14 +109,20 @@ pub fn run(args: HaloBenchArguments, context: &Context) -> Outcome {
     };
     context.output.record(&record, || {
         let local = layout.local();
-        let mut text =
-            format!("{} processes, each with {local} of the lattice {lattice}, {}\n", comm.size(), device.describe());
+        let mut text = format!(
+            "{} processes, each with a part {local} of the lattice {lattice}, on {}\n",
+            comm.size(),
+            device.describe()
+        );
         table(&mut text, &alone, &ways, processes);
         for TransportRows { name, travelled, .. } in
             ways.iter().filter(|way| way.overlap && way.travelled != [way.name])
         {
-            let _ =
-                writeln!(text, "transport {name} was requested, but faces were sent by {}", travelled.join(" and by "));
+            let _ = writeln!(
+                text,
+                "in the rows of the transport {name}, faces were in fact sent by {}",
+                travelled.join(" and by ")
+            );
         }
         if let Some(path) = &args.trace {
             let _ = writeln!(text, "timeline: {}", path.display());

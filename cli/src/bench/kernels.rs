@@ -78,7 +78,7 @@ pub fn operator(name: &str) -> Outcome<&'static Definition> {
     match operators(name)?[..] {
         [one] => Ok(one),
         _ => Err(Failure::refused(format!(
-            "--operator all: the benchmark times a single operator; choose one of {}",
+            "--operator all: this command measures a single operator; choose one of {}",
             names()
         ))),
     }
@@ -109,12 +109,13 @@ pub struct KernelFlags {
 }
 
 /// Message for requested formats in which no kernel exists.
-pub const NO_SUCH_KERNELS: &str = "no kernel exists in the formats of --precision and --reconstruct; choose others. \
-                                   For Wilson fermions, kernels exist with --reconstruct 18, 12 and 12t in double, \
-                                   single, half and fp16, and with 8 and 8t in double and single. For staggered \
-                                   fermions, they exist with 18, 12 and 8 in double, single and half, and with 18h, 12h \
-                                   and 8h in single; for asqtad and HISQ, also with 13 and 9 in double, single and half, \
-                                   and with 13h and 9h in single";
+pub const NO_SUCH_KERNELS: &str = "no kernel exists in the formats of --precision and --reconstruct: choose other \
+                                   formats. Kernels of wilson and clover exist with --reconstruct 18, 12 and 12t in \
+                                   double, single, half and fp16, and with 8 and 8t in double and single. Kernels of \
+                                   twisted and twisted-clover exist with 18 and 12 in double, single and half. Kernels \
+                                   of staggered, asqtad and hisq exist with 18, 12 and 8 in double, single and half, and \
+                                   with 18h, 12h and 8h in single. Kernels of asqtad and hisq also exist with 13 and 9 in \
+                                   double, single and half, and with 13h and 9h in single";
 
 /// Returns whether the operator has a kernel in any pair of a precision from `precisions` and a storage from `reconstructions`.
 pub fn exist(definition: &Definition, precisions: &[Precision], reconstructions: &[LinkStorage]) -> bool {
@@ -199,7 +200,7 @@ pub fn run(args: KernelFlags, what: TimedKernels, context: &Context) -> Outcome 
     if what != TimedKernels::Copy {
         needs.extend(memory(layout.local(), args.nrhs, &operators));
     }
-    device.require_all(comm, &needs, &format!("the benchmark on {lattice}"))?;
+    device.require_all(comm, &needs, &format!("the benchmark on the local lattice {}", layout.local()))?;
     let options = Options { lattice, precisions, reconstructions, nrhs: args.nrhs };
     let rows = measure_all(&layout.domain(device.backend())?, &what, &options)?;
     let record = BenchRecord {

@@ -43,7 +43,7 @@ fn sizes(text: &str) -> Result<[usize; 2], String> {
     let found: Option<Vec<usize>> = text.split(',').map(|n| n.trim().parse().ok()).collect();
     let two = found.and_then(|found| <[usize; 2]>::try_from(found).ok());
     two.filter(|two| two.iter().all(|n| *n > 0))
-        .ok_or_else(|| format!("'{text}' is not of the form R,T with R and T above 0, such as 8,6"))
+        .ok_or_else(|| format!("'{text}' is not of the form R,T with whole numbers above 0, such as 8,6"))
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -72,7 +72,9 @@ impl LoopFlags {
         let sums = match (self.loop_smear, self.loop_alpha.as_slice()) {
             (None, []) if self.loop_levels.is_none() => None,
             (None, _) => {
-                return refused("--loop-alpha and --loop-levels need --loop-smear: also give --loop-smear ape or hyp");
+                return refused(
+                    "--loop-alpha and --loop-levels need --loop-smear: also give --loop-smear ape or --loop-smear hyp",
+                );
             }
             (Some(LoopSmear::Ape), &[alpha]) => Some(SumsOfStaples::Ape(alpha)),
             (Some(LoopSmear::Ape), []) => {

@@ -70,7 +70,7 @@ enum Action {
 fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(x) if x > 0.0 && x.is_finite() => Ok(x),
-        _ => Err(format!("'{text}' is not a number above 0")),
+        _ => Err(format!("'{text}' is not a finite number above 0")),
     }
 }
 

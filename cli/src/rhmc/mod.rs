@@ -54,7 +54,7 @@ pub struct RhmcArguments {
 fn hours(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(x) if x > 0.0 && x.is_finite() => Ok(x),
-        _ => Err(format!("'{text}' is not a number above 0")),
+        _ => Err(format!("'{text}' is not a finite number above 0")),
     }
 }
 
@@ -74,8 +74,11 @@ pub fn run(args: &RhmcArguments, context: &Context) -> Outcome {
     let job = EnsembleJob { input: &input, layout: &layout, device: &device, out: &args.out, from, max_hours };
     let end = make(&job, replay, &context.session)?;
     if end.interrupted {
-        let why =
-            format!("the run ended after trajectory {} of {}; continue with --resume", end.last, input.trajectories);
+        let all = input.trajectories;
+        let why = match end.last {
+            0 => format!("the run ended before trajectory 1 of {all}; continue with --resume"),
+            last => format!("the run ended after trajectory {last} of {all}; continue with --resume"),
+        };
         return Err(context.session.stopped(why));
     }
     report(&end, &job, context)
@@ -97,7 +100,7 @@ fn report(end: &RunEnd, job: &EnsembleJob, context: &Context) -> Outcome {
         let (folder, accepted) = (out.display(), end.accepted);
         if end.records.is_empty() {
             let there = text::count(end.last as usize, "trajectory");
-            return format!("{folder}: nothing to do; the run has {there}, {accepted} of them accepted\n");
+            return format!("{folder}: nothing to do; the run already has {there} (accepted: {accepted})\n");
         }
         let (first, last, lattice) = (end.first + 1, end.last, input.lattice);
         let which =

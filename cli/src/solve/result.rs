@@ -99,7 +99,8 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
     }
     let kept =
         kept(solve, written, ["the best iterate, which is not a solution", "the best iterate is", "the best iterate"]);
-    let reached = format!("|b - Mx| / |b| = {worst:.3e}, requested {}; {kept}", text::tolerance(solve.scheme.tol));
+    let reached =
+        format!("|b - Mx| / |b| = {worst:.3e} on all sites, requested {}; {kept}", text::tolerance(solve.scheme.tol));
     match &ended.error {
         Some(error @ Unsolved::Cancelled { .. }) => Err(context.session.stopped(format!("{error}: {reached}"))),
         Some(error) => {
@@ -185,13 +186,11 @@ pub fn several<F: Fermion>(
             if report.converged { "converged" } else { "NOT converged" },
             text::tolerance(solve.scheme.tol)
         );
-        text += &format!(
-            "{:.3} s, of which multi-shift CG took {:.3} s; {:.1} GFLOP/s on {}\n",
-            report.seconds,
-            report.first_seconds,
-            report.gflops,
-            device.describe()
-        );
+        let first = match report.first_precision {
+            Some(_) => format!(", of which multi-shift CG took {:.3} s", report.first_seconds),
+            None => String::new(),
+        };
+        text += &format!("{:.3} s{first}; {:.1} GFLOP/s on {}\n", report.seconds, report.gflops, device.describe());
         text += &done.profile.table(context.comm.size());
         text += &files(written, None);
         text
@@ -205,9 +204,9 @@ pub fn several<F: Fermion>(
         return Err(context.session.stopped(format!("interrupted; {kept}")));
     }
     let solved = report.shifts.iter().filter(|s| s.true_residual.iter().all(|r| *r <= solve.scheme.tol)).count();
-    let of = report.shifts.len();
-    let bad = of - solved;
-    let why = format!("{bad} of {of} systems did not converge to {}; {kept}", text::tolerance(solve.scheme.tol));
+    let bad = report.shifts.len() - solved;
+    let (all, tol) = (text::count(report.shifts.len(), "system"), text::tolerance(solve.scheme.tol));
+    let why = format!("{bad} of {all} did not converge to the tolerance {tol}; {kept}");
     Err(Failure::failed(why).shared())
 }
 

@@ -171,8 +171,8 @@ impl Comm {
                     return Ok(());
                 }
                 let message = format!(
-                    "rank {from} gives {received} bytes, but rank {} expects {length}; all ranks must make the same \
-                     calls with the same lengths",
+                    "rank {from} gives {received} B, but rank {} expects {length} B; all ranks must make the same calls \
+                     with the same lengths",
                     self.rank
                 );
                 Err(CommError::Transport { operation: "a collective call", message })

@@ -124,7 +124,7 @@ pub(super) fn join() -> Result<&'static str, CommError> {
     const OPERATION: &str = "joining a communicator";
     let refused = |message: String| Err(CommError::Transport { operation: OPERATION, message });
     if USABLE.get() != Usable::No {
-        return refused("this thread already uses MPI; leave its communicator before it joins another".into());
+        return refused("this thread already uses MPI: it must leave its communicator before it joins another".into());
     }
     let (mut begun, mut ended, mut level) = (0, 0, 0);
     // SAFETY: these two may be called at any time.

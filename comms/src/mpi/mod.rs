@@ -349,7 +349,7 @@ impl Communicator for Mpi {
         // This rank forwards the rest to other ranks before it returns its error.
         self.broadcast_rest(root, &head, &mut vec![0; sent])?;
         let message = format!(
-            "rank {root} gives {sent} bytes, but rank {} expects {}; all ranks must give the same length",
+            "rank {root} gives {sent} B, but rank {} expects {} B; all ranks must give the same length",
             self.rank(),
             bytes.len()
         );

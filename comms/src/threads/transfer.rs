@@ -109,7 +109,7 @@ impl<B: Buffer> Transfer<B> for ThreadTransfer<B> {
         }
         state.can_end(&self.state.wait_of(ticket), false)?;
         drop(state);
-        // A loop over this call waits for another thread, which may need this core.
+        // A caller that polls `test` in a loop waits for another thread, which may need this core.
         thread::yield_now();
         Ok(false)
     }

@@ -152,9 +152,12 @@ fn raw(code: sys::CUresult, call: &str, device: &str) -> Result {
 impl Cuda {
     /// Returns the properties of all GPUs of the machine.
     pub fn devices() -> Result<Vec<CudaDevice>> {
-        cuda_loader::load().map_err(|e| BackendError::NoDriver(e.to_string()))?;
-        cust::init(cust::CudaFlags::empty())
-            .map_err(|e| BackendError::NoDriver(format!("the CUDA driver cannot be initialised ({e:?})")))?;
+        cuda_loader::load().map_err(|e| BackendError::NoDriver(format!("{e}: install the NVIDIA driver")))?;
+        cust::init(cust::CudaFlags::empty()).map_err(|e| {
+            BackendError::NoDriver(format!(
+                "the CUDA driver cannot be initialised ({e:?}): check the GPU with nvidia-smi"
+            ))
+        })?;
         let count = driver(Device::num_devices(), "counting GPUs", "this machine")?;
         (0..count)
             .map(|i| {
@@ -196,7 +199,9 @@ impl Cuda {
         let devices = Self::devices()?;
         let count = devices.len();
         let known = devices.into_iter().nth(device).ok_or(match count {
-            0 => BackendError::NoDriver("the CUDA driver finds no GPU".into()),
+            0 => BackendError::NoDriver(
+                "the CUDA driver finds no GPU: check nvidia-smi and the variable CUDA_VISIBLE_DEVICES".into(),
+            ),
             _ => BackendError::NoDevice { device, count },
         })?;
         let name = format!("{} (GPU {device})", known.name);
@@ -403,9 +408,10 @@ impl Cuda {
             (blocks, false) => {
                 let most = most_single_blocks(nrhs, sum.values);
                 if blocks > most {
-                    let (sites, most) = (threads[0] * blocks, u64::from(threads[0]) * u64::from(most));
+                    let most = u64::from(threads[0] * threads[2]) * u64::from(most);
                     let code = format!(
-                        "a face has {sites} sites, but at most {most} are possible: choose a process grid with smaller faces"
+                        "a face has {n} sites, but at most {most} are possible with nrhs = {nrhs}: choose a process \
+                         grid with smaller faces, or use fewer right-hand sides"
                     );
                     return Err(BackendError::Driver { call: "a sum at a face".into(), device: self.device(), code });
                 }

@@ -51,7 +51,7 @@ pub struct Memory {
 #[non_exhaustive]
 pub enum BackendError {
     /// There is no CUDA driver on this machine, or the driver cannot be used.
-    #[error("no GPU can be used: {0}; install the NVIDIA driver, or run with --backend cpu")]
+    #[error("no GPU can be used: {0}, or run with --backend cpu")]
     NoDriver(String),
     /// The driver has no device with the requested number.
     #[error("GPU {device} does not exist: this machine has {count}; choose a GPU with --device")]
@@ -195,9 +195,14 @@ impl BackendError {
 
 /// Returns a sentence for messages: the formats of this build, and the cargo features that would add the missing format.
 pub(crate) fn in_this_build(formats: &[String], features: &[&str]) -> String {
-    let has = if formats.is_empty() { "no format".into() } else { formats.join(", ") };
+    let has = match formats {
+        [] => String::from("no format"),
+        [one] => format!("the format {one}"),
+        several => format!("the formats {}", several.join(", ")),
+    };
     let add = match features {
-        [] => String::new(),
+        [] if formats.is_empty() => String::new(),
+        [] => ": choose one of these formats".into(),
         [feature] => format!(": enable the feature \"{feature}\" of the crate ferrite"),
         several => format!(
             ": enable the features {} of the crate ferrite",

@@ -150,7 +150,7 @@ fn unsolved<T: Fermion>(failure: SolveFailure<T>) -> std::result::Result<String,
 }
 
 fn not_converged(true_residual: f64) -> String {
-    format!("the true residual {true_residual:.1e} is above the tolerance")
+    format!("the true residual {true_residual:.1e} is above the requested tolerance")
 }
 
 /// Calls `solve` for the seed of each source, and averages the samples that it returns.

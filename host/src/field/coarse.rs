@@ -19,7 +19,7 @@ pub(crate) struct CoarseMatrices {
 impl CoarseMatrices {
     /// Allocates matrices of zeros: `count` matrices for `vectors` near-null vectors on each of `sites` sites.
     pub fn zero(domain: &Domain, sites: usize, vectors: usize, count: usize, precision: Precision) -> Result<Self> {
-        let what = format!("the coarse operator with {vectors} vectors on {sites} sites");
+        let what = format!("the coarse operator with {vectors} near-null vectors on {sites} sites");
         let bytes = Self::bytes_for(sites, vectors, count, precision);
         let buffer = domain.backend().allocate(bytes, &what)?;
         let scales = domain.backend().allocate(4 * sites * count, &what)?;

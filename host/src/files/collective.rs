@@ -60,7 +60,12 @@ impl SharedOutput {
             None => {
                 let name = Path::new(OsStr::from_bytes(&answers[0]));
                 let file = OpenOptions::new().write(true).open(name);
-                (None, file.map_err(SystemError::of("open the temporary file that rank 0 has created")))
+                (
+                    None,
+                    file.map_err(SystemError::of(
+                        "open the temporary file that rank 0 has created in a folder that all hosts should share",
+                    )),
+                )
             }
         };
         Ok(Self { names, file: agree(network, file)? })

@@ -366,9 +366,12 @@ impl std::fmt::Display for LengthRemedy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::WithoutVerification => {
-                ": correct the record, or read with verification off to use the length of the data instead"
+                ": correct the record that describes the data, or read with verification off to use the length of the \
+                 data instead"
             }
-            Self::Extents => ": correct the record, or give the extents and read with verification off",
+            Self::Extents => {
+                ": correct the extents in the file, or give the right extents and read with verification off"
+            }
             Self::Nothing => "",
         })
     }
@@ -414,14 +417,19 @@ fn short(found: String) -> String {
 fn sort_of(components: usize) -> String {
     let links = |colours: usize| 4 * colours * colours;
     match components {
-        36 | 24 => "the file holds a gauge field".into(),
-        12 => "the file holds a spinor field".into(),
-        3 => "the file holds a field of colour vectors".into(),
-        144 | 9 => "the file holds a propagator".into(),
+        36 | 24 => "the file holds a gauge field; name another file".into(),
+        12 => "the file holds a spinor field; name another file".into(),
+        3 => "the file holds a field of colour vectors; name another file".into(),
+        144 => "the file holds a propagator of spinors; name another file".into(),
+        9 => "the file holds a propagator of colour vectors, or links of one direction; name another file".into(),
         n if let Some(colours) = (2..9).find(|colours| links(*colours) == n) => {
             format!("links in SU({colours}) have this number of components, but Ferrite supports SU(3) only")
         }
-        _ => "the file is of another kind, or the precision or extents in its header are wrong".into(),
+        _ => {
+            "the file is of another kind, or the precision or extents in its header are wrong; check that this is the \
+              intended file"
+                .into()
+        }
     }
 }
 

@@ -98,7 +98,6 @@ mod with_library {
     use hdf5_metno::{Dataset, File, H5Type, Location};
     use num_complex::{Complex32, Complex64};
     use serde::{Deserialize, Serialize};
-    use serde_json::Value;
     use std::io::{Read, Seek, SeekFrom, Write};
     use std::path::{Path, PathBuf};
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -120,7 +119,7 @@ mod with_library {
             PLACE,
             "error of the HDF5 library",
             said.lines().next().unwrap_or_default(),
-            "none; check that the temporary folder has enough space (TMPDIR selects it)",
+            "no error; check that the temporary folder has enough space (TMPDIR selects it)",
         )
     }
 
@@ -296,13 +295,13 @@ mod with_library {
         let bad = |field, found: String, expected: &str| Err(Problem::field(PLACE, field, found, expected));
         let refused = |error: &str| {
             let found = error.lines().next().unwrap_or_default().into();
-            bad("error of the HDF5 library", found, "none; copy or write the file again")
+            bad("error of the HDF5 library", found, "no error; copy or write the file again")
         };
         let found = match serde_json::from_slice(&bytes) {
             Ok(Contents::Field(found)) => found,
             Ok(Contents::Other(names)) => {
                 let expected = "a dataset named links, spinors or colour_vectors, or a single dataset";
-                return bad("list of datasets", Value::from(names).to_string(), expected);
+                return bad("list of datasets", names.join(", "), expected);
             }
             Ok(Contents::Refused(error)) => return refused(&error),
             Err(error) => return refused(&error.to_string()),
@@ -342,11 +341,7 @@ mod with_library {
             Some(4) => FilePrecision::Single,
             Some(8) => FilePrecision::Double,
             _ => {
-                return bad(
-                    "type",
-                    format!("{:?}", found.kind),
-                    "complex numbers: a compound of r and i, of 4 or 8 bytes each",
-                );
+                return bad("type", found.kind.clone(), "complex numbers: a compound of r and i, of 4 or 8 bytes each");
             }
         };
         let Some(offset) = found.offset else {

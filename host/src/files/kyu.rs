@@ -60,7 +60,7 @@ pub static KYU: FileFormat = FileFormat {
     fermions: Some(FermionsFormat {
         endings: &["kyu"],
         holds: |components, axes| components == SPINOR && axes == [SPINOR],
-        limits: "a KYU file holds a propagator of 12 spinors",
+        limits: "of fermion fields, a KYU file holds only a propagator of 12 spinors",
         instead: "SciDAC or npy",
         endian: Endian::Big,
         frame: |fields, options| frame(fields.lattice, PROPAGATOR, options),
@@ -95,8 +95,9 @@ fn content(image: &mut Image, options: &ReadOptions) -> Result<Option<(Lattice, 
 /// Makes the header of a file that was recognised.
 fn header(image: &mut Image, options: &ReadOptions) -> Result<Header, Problem> {
     let Some((lattice, components)) = content(image, options)? else {
+        let length = image.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
         let expected = "576 or 2304 bytes for each site of the given lattice";
-        return Err(Problem::field("KYU file", "length", "something else", expected));
+        return Err(Problem::field("KYU file", "length", format!("{length} bytes"), expected));
     };
     Ok(Header {
         lattice,
@@ -120,7 +121,7 @@ fn header(image: &mut Image, options: &ReadOptions) -> Result<Header, Problem> {
 /// Makes the frame of a file of links or of a propagator.
 fn frame(lattice: Lattice, components: usize, options: &WriteOptions) -> Result<Frame, Problem> {
     if options.precision != FilePrecision::Double {
-        let why = "KYU files hold double precision only; choose double precision, or ILDG, SciDAC or npy";
+        let why = "KYU files hold double precision only; choose double precision, or the format SciDAC or npy";
         return Err(Problem::Unwritable { why });
     }
     let form = StoredForm { components, precision: FilePrecision::Double, endian: Endian::Big, kind: None };

@@ -82,7 +82,7 @@ impl MetadataCopy<'_> {
                 }
                 (LFN, _) => leave(left),
                 (XLF, MetadataPlace::Records { .. }) if !self.same_plaquette => {
-                    left.push(format!("the plaquette in {kind}, because that of the copy differs"));
+                    left.push(format!("the plaquette in {kind}, because the plaquette of the copy differs"));
                     options.records.push((kind.clone(), text.replacen("plaquette", "plaquette_of_source", 1)));
                 }
                 (_, MetadataPlace::Records { .. }) => options.records.push((kind.clone(), text.clone())),

@@ -66,7 +66,7 @@ pub static MILC_PROPAGATOR: FileFormat = FileFormat {
     fermions: Some(FermionsFormat {
         endings: &["milc"],
         holds: |components, axes| components == ColourVector::COMPONENTS && axes == [components],
-        limits: "MILC's files hold a staggered propagator of 3 colour vectors",
+        limits: "of fermion fields, a MILC file holds only a staggered propagator of 3 colour vectors",
         instead: "SciDAC or npy",
         // MILC's programs read both byte orders; big-endian is customary for exchange between machines.
         endian: Endian::Big,

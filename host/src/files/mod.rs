@@ -337,7 +337,7 @@ impl Header {
     fn check_length(&self, file_length: u64) -> Result<(), Problem> {
         let available = file_length.saturating_sub(self.offset);
         if self.needed() > available {
-            let what = format!("the data of a {} lattice in {} precision", self.lattice, self.precision);
+            let what = format!("the field on a {} lattice in {} precision", self.lattice, self.precision);
             return Err(Problem::Truncated { what, offset: self.offset, needed: self.needed(), available });
         }
         Ok(())

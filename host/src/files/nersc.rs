@@ -163,7 +163,7 @@ fn lines(start: &[u8]) -> Result<(Vec<(String, String)>, u64), Problem> {
             None => {}
         }
     }
-    let hint = "END_HEADER must be on a separate line in the first 64 KiB; the file may be cut short: copy it again";
+    let hint = "write it on a separate line within the first 64 KiB, or copy the file again if it is cut short";
     Err(Problem::Missing { place: PLACE.into(), field: "END_HEADER", hint })
 }
 

@@ -179,7 +179,7 @@ fn block_header<R: Read + Seek>(reader: &mut R, site: &[usize]) -> Result<Option
     }
     let mut header = array.header(lattice, site.iter().product())?;
     header.fields = count;
-    let what = || format!("the data of shape {} in {} precision", shape(&array.axes), header.precision);
+    let what = || format!("the array of shape {} in {} precision", shape(&array.axes), header.precision);
     let (offset, available) = (header.offset, array.length.saturating_sub(header.offset));
     let needed = header.needed().saturating_mul(count as u64);
     if needed > available {

@@ -127,7 +127,11 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     };
     let Some(endian) = recognise(bytes, available) else {
         let found = format!("{:?}", extents(bytes, Endian::Little));
-        return Err(Problem::field(PLACE, "extents", found, "T, X, Y and Z of the lattice as four 32-bit integers"));
+        let (field, expected) = (
+            "the list of four integers in the first 16 bytes",
+            "extents T, X, Y and Z that fit the length of the file; check that this is an openQCD configuration",
+        );
+        return Err(Problem::field(PLACE, field, found, expected));
     };
     let [t, x, y, z] = extents(bytes, endian).map(|extent| extent as usize);
     let lattice = even_lattice_from([x, y, z, t], PLACE)?;

@@ -40,7 +40,10 @@ impl<'a> FileParts<'a> {
             sections.push(Section { global: lattice(global)?, origin: *origin, local: lattice(local)? });
             if *fits == 0 {
                 return Err(Problem::Parts {
-                    why: format!("the extents of the field of rank {rank} differ from those of its part"),
+                    why: format!(
+                        "the extents of the field of rank {rank} differ from those of its part; give a field on the \
+                         part of the rank"
+                    ),
                 });
             }
         }
@@ -67,21 +70,28 @@ fn check_cover(sections: &[Section]) -> Result<(), Problem> {
         let wrong = |why: String| Err(Problem::Parts { why });
         if section.global != global {
             return wrong(format!(
-                "rank 0 has a part of a {global} lattice, but rank {rank} has a part of a {} lattice",
+                "rank 0 has a part of a {global} lattice, but rank {rank} has a part of a {} lattice; give \
+                 parts of one lattice",
                 section.global
             ));
         }
         let inside = |mu: usize| section.origin[mu].checked_add(section.local.size()[mu]);
         if (0..4).any(|mu| inside(mu).is_none_or(|end| end > global.size()[mu])) {
-            return wrong(format!("the part of rank {rank} extends outside the {global} lattice"));
+            return wrong(format!(
+                "the part of rank {rank} extends outside the {global} lattice; give a part inside the lattice"
+            ));
         }
         let shared = |other: &Section| section.cuboid().intersection(&other.cuboid()).is_some();
         if let Some(other) = sections[..rank].iter().position(shared) {
-            return wrong(format!("the parts of rank {other} and rank {rank} overlap"));
+            return wrong(format!(
+                "the parts of rank {other} and rank {rank} overlap; give each site to one rank only"
+            ));
         }
     }
     if sections.iter().map(|section| section.local.volume()).sum::<usize>() != global.volume() {
-        return Err(Problem::Parts { why: format!("some sites of the {global} lattice belong to no process") });
+        return Err(Problem::Parts {
+            why: format!("some sites of the {global} lattice belong to no process; give each site to a rank"),
+        });
     }
     Ok(())
 }

@@ -253,13 +253,14 @@ fn block<T: Fermion>(image: &mut Image, options: &ReadOptions) -> Result<Option<
 /// Returns the header of the field with this number in a block.
 fn header_in_block<T: Fermion>(image: &mut Image, number: usize, options: &ReadOptions) -> Result<Header, Problem> {
     let Some(FieldBlock { mut first, mut records }) = block::<T>(image, options)? else {
-        return Err(Problem::field("file", "content", "something else", format!("a block of {} fields", T::NAME)));
+        let found = "other data";
+        return Err(Problem::field("file", "content", found, format!("several fields of type {}", T::NAME)));
     };
     if number >= first.fields {
-        let expected = format!(
-            "more than {number}, because field {number}, counted from 0, is requested; choose a number from 0 to {}",
-            first.fields - 1
-        );
+        let choice =
+            if first.fields == 1 { String::from("0") } else { format!("a number from 0 to {}", first.fields - 1) };
+        let expected =
+            format!("more than {number}, because field {number}, counted from 0, is requested; choose {choice}");
         return Err(Problem::field("file", "number of fields", first.fields.to_string(), expected));
     }
     if !records.is_empty() {

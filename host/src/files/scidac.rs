@@ -271,9 +271,14 @@ impl<'a> Surroundings<'a> {
     /// Returns the surroundings of data record number `number`; `fields` has the indices of all data records.
     fn of(all: &'a [LimeRecord], fields: &[usize], number: usize) -> Result<Self, Problem> {
         let Some(&at) = fields.get(number) else {
+            let advice = match fields.len() {
+                0 => String::from("name another file"),
+                1 => String::from("choose record 0"),
+                n => format!("choose a number from 0 to {}", n - 1),
+            };
             let expected = format!(
                 "more than {number}, because record {number} of type ildg-binary-data or scidac-binary-data, counted \
-                 from 0, is requested"
+                 from 0, is requested; {advice}"
             );
             return Err(Problem::field("LIME file", "number of data records", fields.len().to_string(), expected));
         };
@@ -440,7 +445,7 @@ impl Descriptions {
         if let Some(stated) = self.private.site_bytes
             && stated != site_bytes
         {
-            let said = format!("typesize × datacount of the {RECORD} is {stated} for each of {volume} sites");
+            let said = format!("typesize × datacount of the {RECORD} is {stated} bytes for each of {volume} sites");
             leniency.or_note(extent.unfit(said), "the length of the data determines the kind of field")?;
         }
         Ok(())
@@ -463,7 +468,8 @@ impl<'a> DataExtent<'a> {
         let extent = Self { data, lattice, volume, site_bytes: data.length / volume, format };
         if !data.length.is_multiple_of(volume) || extent.site_bytes == 0 {
             let said = format!(
-                "the length is not a multiple of {volume}, the number of sites of the {lattice} lattice ({place})"
+                "the length must be a positive multiple of {volume}, the number of sites of the {lattice} lattice \
+                 ({place})"
             );
             return Err(extent.unfit(said));
         }
@@ -491,8 +497,8 @@ impl<'a> DataExtent<'a> {
                 format!("links on the {lattice} lattice in {stated} precision ({place}) have {needed} bytes")
             }
             false => format!(
-                "the length per site is not a multiple of the {number} bytes of a complex number in {stated} precision \
-                 ({place})"
+                "the length per site must be a multiple of {number} bytes, the size of a complex number in {stated} \
+                 precision ({place})"
             ),
         }
     }

@@ -323,8 +323,8 @@ impl<'a> SetupWriter<'a> {
         if let Some(rank) = all.iter().position(|[fits, _]| *fits == 0) {
             return Err(Problem::Parts {
                 why: format!(
-                    "the extents of the vector of rank {rank} differ from those of \
-                                                      its part"
+                    "the extents of the vector of rank {rank} differ from those of its part; give a vector on the \
+                     part of the rank"
                 ),
             });
         }
@@ -410,15 +410,13 @@ impl Contents {
         // The format is checked first, because all other keys may differ in another version.
         let format = &first.json["format"];
         if format != FORMAT {
-            let expected = format!(
-                "{FORMAT:?}; another version of Ferrite wrote the file: delete it to compute the \
-                                    setup again"
-            );
+            let expected =
+                format!("{FORMAT:?}; another version of Ferrite wrote the file: delete it to compute the setup again");
             let found = String::deserialize(format).unwrap_or_else(|_| format.to_string());
             return Err(Problem::field(first.place, "format", found, expected));
         }
         let Some(last) = records.iter().find(|record| record.kind == CHECKSUMS) else {
-            let hint = "the file is cut short; copy it again, or delete it to compute the setup again";
+            let hint = "the file is cut short: copy it again, or delete it to compute the setup again";
             return Err(Problem::Missing { place: "LIME file".into(), field: CHECKSUMS, hint });
         };
         let last = TextRecord::read(image, last)?;
@@ -430,7 +428,10 @@ impl Contents {
         let header = SetupHeader::of(&first)?;
         let vectors: Vec<_> = records.iter().filter(|record| record.kind == VECTOR).collect();
         if vectors.len() != header.vectors {
-            let expected = format!("{}, as in the header", header.vectors);
+            let expected = format!(
+                "{}, as in the header; copy the file again, or delete it to compute the setup again",
+                header.vectors
+            );
             let found = vectors.len().to_string();
             return Err(Problem::field("LIME file", "number of ferrite-multigrid-vector records", found, expected));
         }
@@ -527,7 +528,11 @@ impl<'a> SetupReader<'a> {
         let all = || {
             let (Some(offset), Some(stored)) = (self.contents.offsets.get(number), self.contents.sums.get(number))
             else {
-                let expected = format!("more than {number}, because vector {number}, counted from 0, is requested");
+                let last = header.vectors - 1;
+                let choice = if last == 0 { String::from("0") } else { format!("a number from 0 to {last}") };
+                let expected = format!(
+                    "more than {number}, because vector {number}, counted from 0, is requested; choose {choice}"
+                );
                 let found = header.vectors.to_string();
                 return Err(Problem::field("header of the setup", "number of vectors", found, expected));
             };

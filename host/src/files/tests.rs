@@ -255,7 +255,7 @@ fn contradictions_in_lime_are_named() {
         (
             "<typesize>144",
             "<typesize>143",
-            "typesize × datacount of the scidac-private-record-xml record is 572 for each of 16",
+            "typesize × datacount of the scidac-private-record-xml record is 572 bytes for each of 16",
         ),
         ("<dims>2 2 2 2", "<dims>2 2 2  ", "dims is \"2 2 2\", expected four numbers"),
         ("<suma>", "<sumc>", "suma is \"\", expected hexadecimal digits; read with verification off"),
@@ -303,7 +303,7 @@ fn lies_in_nersc_headers_are_named() {
         ("GAUGE_3x3", "GAUGE", "bytes follow the last number"),
         ("IEEE64BIG", "IEEE80BIG", "FLOATING_POINT is \"IEEE80BIG\""),
         ("IEEE64BIG", "IEEE32BIG", "bytes follow the last number"),
-        ("DIMENSION_1 = 2", "DIMENSION_1 = 3", "the data of a 3×2×4×2 lattice in double precision needs"),
+        ("DIMENSION_1 = 2", "DIMENSION_1 = 3", "the field on a 3×2×4×2 lattice in double precision needs"),
         (
             "DIMENSION_1 = 2",
             "DIMENSION_1 = 0",

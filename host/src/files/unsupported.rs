@@ -19,8 +19,8 @@ const STARTS: [(&[u8], &str, &str); 10] = [
         "save one array with numpy.save, or unpack the archive",
     ),
     (b"version https://git-lfs", "a pointer of Git LFS, not the file itself", "fetch the file with `git lfs pull`"),
-    (b"<!DOCTYPE", "an HTML page, probably a server error message", "download it again"),
-    (b"<html", "an HTML page, probably a server error message", "download it again"),
+    (b"<!DOCTYPE", "an HTML page, probably a server error message", "download the file again"),
+    (b"<html", "an HTML page, probably a server error message", "download the file again"),
     (b"CDF", "a NetCDF file", NO_READER),
     (b"<?xml", "an XML file, perhaps the metadata of a configuration", "give the configuration itself"),
 ];

@@ -61,7 +61,8 @@ impl Exchange {
         if let Some(problem) = problem
             && !std::mem::replace(warned, true)
         {
-            warn!("{problem}; data between GPUs goes through host memory");
+            let path = if connector.messages_reach_devices() { "as MPI messages" } else { "through host memory" };
+            warn!("{problem}; faces between the affected GPUs are sent {path}");
         }
         let neighbour = |mu: usize, direction: Direction| -> Result<Neighbour> {
             let end = ZoneEnd { mu, forward: usize::from(direction == Direction::Forward) };

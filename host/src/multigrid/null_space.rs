@@ -59,7 +59,7 @@ impl NullSpace {
         let (aggregates, count, backend) = (self.aggregates(), self.count(), self.fine.domain().backend());
         let matrices = || {
             let bytes = Squares::bytes(aggregates.count() as usize, count);
-            backend.allocate(bytes, "products of near-null vectors")
+            backend.allocate(bytes, "scalar products of near-null vectors")
         };
         let (gram, inverse) = (matrices()?, matrices()?);
         let view = |buffer| view::squares(buffer, aggregates.count() as usize, count);

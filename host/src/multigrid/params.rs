@@ -151,7 +151,7 @@ pub enum MultigridError {
     /// A lattice for which no aggregates exist.
     #[error(
         "a lattice of {0} on each process cannot be divided into an even number of aggregates of several sites: choose \
-         another solver, such as bicgstab, or use fewer processes"
+         another solver, such as bicgstab, or fewer processes if there are several"
     )]
     TooSmall(Lattice),
     /// Smoother or coarse-level solver without steps.
@@ -192,7 +192,7 @@ fn remedy(least: usize, fitting: Option<[usize; 4]>, numbers: usize) -> String {
     match (larger, fewer) {
         (Some(larger), Some(fewer)) => format!(": choose {larger}, or {fewer}"),
         (Some(one), None) | (None, Some(one)) => format!(": choose {one}"),
-        (None, None) => ": choose another solver, such as bicgstab, or use fewer processes".into(),
+        (None, None) => ": choose another solver, such as bicgstab, or fewer processes if there are several".into(),
     }
 }
 

@@ -139,7 +139,7 @@ impl Multigrid {
         let mut course = Course::new(observer, params, 0, improvements);
         course.begin()?;
         if vectors.count() != params.vectors {
-            return Err(SolveError::Invalid("the number of given vectors must equal the number of near-null vectors"));
+            return Err(SolveError::Invalid("give as many near-null vectors as `vectors` of the multigrid parameters"));
         }
         Self::with_vectors(make, links, params, vectors.converted(Precision::Single)?, improvements, (started, course))
     }
@@ -158,9 +158,8 @@ impl Multigrid {
     ) -> CycleResult<Self> {
         let domain = links.domain();
         let finest = LevelLattice::finest(domain);
-        let blocks = params
-            .aggregates(domain.local())
-            .map_err(|_| SolveError::Invalid("no aggregates of multigrid fit the lattice"))?;
+        let unfit = "the multigrid parameters do not suit the lattice: MultigridParams::aggregates returns the reason";
+        let blocks = params.aggregates(domain.local()).map_err(|_| SolveError::Invalid(unfit))?;
         let (count, width) = (params.vectors, together(params.vectors));
         let (precision, space) = (params.precision_on(domain.backend()), finest.space(width));
         let wide = make(Precision::Single, count)?;

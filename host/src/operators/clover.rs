@@ -251,7 +251,7 @@ impl ClovCoefficients {
             }
             (false, true) => {
                 if has_u0 {
-                    keys.refuse("u0", "applies only to csw, but clover-r and clover-t are given: remove it");
+                    keys.refuse("u0", "applies only to csw, which is not given: remove it");
                 }
                 if has_r != has_t {
                     let (here, there) = if has_r { ("clover-r", "clover-t") } else { ("clover-t", "clover-r") };

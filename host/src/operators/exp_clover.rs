@@ -36,7 +36,7 @@ pub static EXP_CLOVER: Definition = Definition {
     name: "exp-clover",
     title: "exponential-clover",
     kind: FermionKind::Wilson,
-    formula: "M = (4 + m) exp(i/2 sum_{mu<nu} c sigma F / (4 + m)) - D/2, with the coefficients c of clover",
+    formula: "M = (4 + m) exp(i/2 sum_{mu<nu} c sigma F / (4 + m)) - D/2, with the coefficients c of the operator clover",
     keys: &clover::KEYS,
     resolve: |keys| {
         let (params, schur, described) = CloverParams::resolve(keys)?;

@@ -180,8 +180,8 @@ impl StaggeredOperator {
         let phases = choose(keys, "phases", &PHASES).unwrap_or_default();
         let spread = keys.is_on("spread-boundary");
         if spread && boundary == TimeBoundary::Periodic {
-            let why = "only an antiperiodic boundary condition can be spread: choose bc-time antiperiodic, or remove \
-                       spread-boundary";
+            let why = "only an antiperiodic boundary condition can be spread: choose antiperiodic for bc-time, or \
+                       remove spread-boundary";
             keys.conflict("spread-boundary", "bc-time", why);
         }
         let params = StaggeredParams { mass: 0.0, boundary, phases };
@@ -264,9 +264,12 @@ impl From<StaggeredParams> for Operator {
 
 /// JSON keys that answers of staggered operators include, with their meanings.
 static OUTPUT: [(&str, &str); 5] = [
-    ("u0", "asqtad's tadpole factor; `null` for other operators and for links from files"),
+    ("u0", "asqtad's tadpole factor; `null` for other operators, and if fat and long links are read from files"),
     ("u0_from_plaquette", "whether `u0` is the fourth root of the mean plaquette"),
-    ("naik_epsilon", "HISQ's ε; `null` for other operators and for links from files"),
+    (
+        "naik_epsilon",
+        "ε of HISQ's Naik term; `null` for other operators, and if fat and long links are read from files",
+    ),
     ("phases", "`milc` or `lexicographic`"),
     ("spread_boundary", "whether an antiperiodic boundary condition is spread over all links in t"),
 ];

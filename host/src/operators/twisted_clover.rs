@@ -53,7 +53,7 @@ pub static TWISTED_CLOVER: Definition = Definition {
     name: "twisted-clover",
     title: "twisted-clover",
     kind: FermionKind::Wilson,
-    formula: "M = A + i mu gamma5 - D/2, with the term A of clover",
+    formula: "M = A + i mu gamma5 - D/2, where A - D/2 is the operator clover",
     keys: &KEYS,
     resolve: |keys| {
         let (resolved, mu) = (CloverParams::resolve(keys), mu(keys));
@@ -66,7 +66,7 @@ pub static TWISTED_CLOVER: Definition = Definition {
         ("kappa", "hopping parameter κ: factor of the hopping term relative to the diagonal term"),
         ("xi", "bare anisotropy ξ_0"),
         ("nu", "bare velocity of light ν"),
-        ("clover", "parameters of the clover term (below); `null` without a clover term"),
+        ("clover", "object with the parameters of the clover term; `null` without a clover term"),
         ("mu", "twisted mass μ"),
     ],
     sample: || {
@@ -90,7 +90,7 @@ pub static TWISTED_CLOVER: Definition = Definition {
 pub static TWISTED_EXP_CLOVER: Definition = Definition {
     name: "twisted-exp-clover",
     title: "twisted exponential-clover",
-    formula: "M = A + i mu gamma5 - D/2, with the term A of exp-clover",
+    formula: "M = A + i mu gamma5 - D/2, where A - D/2 is the operator exp-clover",
     resolve: |keys| {
         let (resolved, mu) = (CloverParams::resolve(keys), mu(keys));
         let ((clover, _, mut described), mu) = (resolved?, mu?);

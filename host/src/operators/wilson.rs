@@ -194,7 +194,7 @@ pub(super) static OUTPUT: [(&str, &str); 5] = [
     ("kappa", "hopping parameter κ: factor of the hopping term relative to the diagonal term"),
     ("xi", "bare anisotropy ξ_0"),
     ("nu", "bare velocity of light ν"),
-    ("clover", "parameters of the clover term (below); `null` without a clover term"),
+    ("clover", "object with the parameters of the clover term; `null` without a clover term"),
 ];
 
 impl WilsonParams {

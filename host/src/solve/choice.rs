@@ -117,8 +117,8 @@ impl Budget {
         let due = done >= BEGINNING && (from..=to).contains(&(done as f64));
         (due && ahead > HOPELESS * self.most.saturating_sub(done) as f64).then(|| {
             format!(
-                "BiCGstab has reduced the residual only to {:.1e} in {done} of {} iterations",
-                self.forecast.smallest, self.most
+                "after {done} of at most {} iterations of the solve, BiCGstab has reduced the residual only to {:.1e}",
+                self.most, self.forecast.smallest
             )
         })
     }

@@ -419,8 +419,8 @@ impl<'g> Configuration<'g> {
             part.expect(&self.domain, operator.shape(x.even.precision(), x.even.nrhs()))?;
         }
         if operator.is_spread() {
-            let why =
-                "a boundary condition that is spread over all links needs fields in host memory: pass host fields";
+            let why = "an operator whose boundary condition is spread over all links acts only on fields in host memory: \
+                       use Configuration::apply";
             return Err(SolveFailure::Solver(SolveError::Invalid(why)));
         }
         let reconstruction = self.format(&operator, x.even.precision(), LinkStorage::FULL)?;

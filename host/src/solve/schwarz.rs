@@ -45,12 +45,12 @@ impl SchwarzError {
     /// Returns the reason as a sentence.
     pub fn message(self) -> &'static str {
         match self {
-            Self::NoSteps => "GCR-DD needs at least one minimum-residual step and one direction",
-            Self::Omega => "the over-relaxation of minimum residual must be above 0 and below 2",
+            Self::NoSteps => "GCR-DD needs at least one minimum-residual step and one search direction",
+            Self::Omega => "the over-relaxation factor of the minimum-residual steps must be above 0 and below 2",
             Self::Extents => "the extents of a domain must be even and divide those of the local lattice of a process",
             Self::Overlap => "domains must overlap by 0 or 2 sites",
             Self::OverlapWithExtents => {
-                "overlapping domains are the local lattices of the processes: remove domain, which sets other extents"
+                "overlapping domains are the local lattices of the processes: remove domain or domain-overlap"
             }
             Self::OverlapAlone => {
                 "one process has no neighbours to overlap with: remove domain-overlap, or start several processes"

@@ -109,8 +109,14 @@ pub fn load(
     let (theirs, mine) = (stored.to_json(), SetupOperator::from(&operator).to_json());
     for key in ["operator", "xi", "nu", "boundary_sign", "theta"] {
         if theirs[key] != mine[key] {
-            let [theirs, mine] = [&theirs[key], &mine[key]];
-            return refused(format!("is a setup for {key} = {theirs}, but this solve has {key} = {mine}"));
+            let shown = |value: &Value| match (key, value.as_f64()) {
+                ("boundary_sign", Some(sign)) if sign < 0.0 => "antiperiodic".into(),
+                ("boundary_sign", Some(_)) => "periodic".into(),
+                _ => value.to_string(),
+            };
+            let name = if key == "boundary_sign" { "bc-time" } else { key };
+            let [theirs, mine] = [shown(&theirs[key]), shown(&mine[key])];
+            return refused(format!("is a setup for {name} = {theirs}, but this solve has {name} = {mine}"));
         }
     }
     if let Some(asked) = expected.filter(|asked| *asked != header.vectors) {

@@ -47,7 +47,7 @@ impl Input {
             (Some(what), Some(own)) => {
                 let (usage, example) = (own.usage(), own.example());
                 return Err(Mistakes(format!(
-                    "{shown} is {what}, not an input of `{usage}`, which is a text file in TOML; `{example}` prints one"
+                    "{shown} is {what}, not an input of `{usage}`; an input is a text file in TOML, and `{example}` prints one"
                 )));
             }
             _ => {}
@@ -197,7 +197,9 @@ impl Input {
                 None => {}
             }
             let tables = self.bracketed();
-            let message = match (tables.as_slice(), self.meant(key).and_then(|meant| meant.note)) {
+            // A certain name is that of a key in some table, whose note does not apply to a table.
+            let note = self.meant(key).filter(|meant| !meant.sure).and_then(|meant| meant.note);
+            let message = match (tables.as_slice(), note) {
                 ([], _) if self.kind().is_some() => flat(key),
                 ([], _) => format!("unknown table [{key}]"),
                 (_, Some(note)) => format!("unknown table [{key}]; {note}"),

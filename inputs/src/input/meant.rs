@@ -58,19 +58,27 @@ impl Input {
         if let Some(meant) = self.meant(key) {
             return meant.sentence();
         }
-        let of_solve = self.in_table(key).is_some() || self.kind() == Some(InputKind::Solve);
+        let of_solve = self.in_table(key).is_some();
         let table = pattern(key).rsplit_once('.').map(|(table, _)| table.to_string());
         let own = |name: &&str| name.rsplit_once('.').map(|(table, _)| table) == table.as_deref();
         let names: Vec<&str> = self.schema.keys().map(|(name, _)| name).filter(own).collect();
         match self.kind() {
-            Some(kind) if of_solve || names.is_empty() => {
-                return format!("; `{}` prints all keys with comments", kind.example());
+            Some(InputKind::Solve) => return "; `ferrite init solve` prints all keys with comments".into(),
+            Some(_) if of_solve => {
+                return "; `ferrite init solve` prints the keys of operators and solvers with comments".into();
+            }
+            Some(kind) if names.is_empty() => {
+                return format!("; `{}` prints an input with comments", kind.example());
             }
             _ => {}
         }
         let names: Vec<&str> = names.iter().map(|name| name.rsplit('.').next().unwrap_or(name)).collect();
         match &table {
-            Some(table) => format!("; the keys of table {} are {}", table.trim_end_matches(".*"), names.join(", ")),
+            Some(table) => {
+                let shared = self.schema.solves.filter(|_| self.in_array(key).is_some());
+                let shared = shared.map_or(String::new(), |solves| format!(", and those of table {}", solves.table));
+                format!("; the keys of table {} are {}{shared}", table.trim_end_matches(".*"), names.join(", "))
+            }
             None => format!(
                 "; the keys outside tables are {}; the tables are {}",
                 names.join(", "),

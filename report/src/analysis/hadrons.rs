@@ -3,7 +3,7 @@ use super::{
     AnalysisChoice, SHAPES, average_text, estimate_records, estimate_text, fit_record, name_of, p_text, quality_text,
     quantity, remarks, why_not,
 };
-use crate::records::correlators::{AXIAL_PION, CorrelatorRecord, Correlators, HadronChannel, hadrons};
+use crate::records::correlators::{AXIAL_PION, CorrelatorRecord, Correlators, HadronChannel, hadrons, pcac_channels};
 use crate::text::count;
 use ferrite_records::fit::{CorrelatorFitRecord, HadronFitRecord};
 use statistics::effective::CorrelatorShape;
@@ -53,7 +53,9 @@ pub fn channels(first: &Correlators, names: &[String]) -> Result<Vec<HadronChann
             };
             return Ok(HadronChannel { name: name.clone(), parts: vec![name.clone()], shape });
         }
+        let pcac = pcac_channels(first);
         let mut all: Vec<&str> = known.iter().map(|channel| channel.name.as_str()).collect();
+        all.extend(pcac.iter().map(|channel| channel.name.as_str()));
         all.extend(first.all.iter().filter(|c| c.momentum == [0; 3]).map(|c| c.name.as_str()));
         Err(format!("'{name}' is none of {}", all.join(", ")))
     };

@@ -223,7 +223,8 @@ pub fn fit(
         return Err(FitError::FewData { data: among.len(), parameters: fewest });
     }
     let kind = settings.covariance.unwrap_or_else(|| covariance_for(n, among.len()));
-    // λ depends on the data, so the covariance includes only data that may be used.
+    // The shrinkage parameter λ of the covariance depends on all data in it, so the covariance includes only the data `among` which windows
+    // are chosen.
     let used: Vec<Vec<f64>> = samples.iter().map(|sample| sample[among.clone()].to_vec()).collect();
     let (x, first) = (&x[among.clone()], among.start);
     let covariance = Covariance::of_mean(&used, kind);

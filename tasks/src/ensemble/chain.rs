@@ -112,7 +112,9 @@ impl NamedGaugeAction {
             return Err(Failure::refused("luscher-weisz needs u0"));
         }
         if action != ActionName::Wilson && parameters.xi.is_some() {
-            return Err(Failure::refused(format!("xi applies to wilson only, not to {name}: remove xi")));
+            return Err(Failure::refused(format!(
+                "xi applies to the gauge action wilson only, not to {name}: remove xi"
+            )));
         }
         Ok(parameters.action(action))
     }
@@ -403,7 +405,10 @@ mod tests {
         };
         assert!(why(action("plaquette", None)).starts_with("gauge action 'plaquette' is not one of wilson, "));
         assert_eq!(why(action("luscher-weisz", None)), "luscher-weisz needs u0");
-        assert_eq!(why(action("iwasaki", Some(2.0))), "xi applies to wilson only, not to iwasaki: remove xi");
+        assert_eq!(
+            why(action("iwasaki", Some(2.0))),
+            "xi applies to the gauge action wilson only, not to iwasaki: remove xi"
+        );
         let why = why(ChainRequest { integrator: "euler".into(), ..request() });
         assert!(why.starts_with("integrator 'euler' is not one of leapfrog, "), "{why}");
     }

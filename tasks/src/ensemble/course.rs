@@ -259,17 +259,18 @@ impl EnsembleRun<'_> {
         }
         for QuarkRecord { name, guarded, .. } in record.quarks.iter().filter(|quarks| quarks.guarded > Some(0)) {
             warn!(
-                "trajectory {number}: the force of the {name} was limited on {} (summed over all evaluations), because \
-                 smeared links have a singular value near 0 before their projection to U(3); ΔH may be larger",
+                "trajectory {number}, {name}: the force was limited on {} (summed over all evaluations), because \
+                 smeared links have a singular value near 0 before their projection to U(3); this may increase |ΔH|",
                 text::count(guarded.unwrap_or(0), "link")
             );
         }
-        let asked = self.input.solvers[1].tol[0];
+        let solver = &self.input.solvers[1];
+        let (asked, double) = (solver.tol[0], if solver.single { "precision.action = \"double\", or " } else { "" });
         for QuarkRecord { name, residual, .. } in &record.quarks {
             if residual.is_nan() || *residual > WORSE * asked {
                 warn!(
-                    "trajectory {number}: solves for the action of the {name} have a residual of {residual:.1e} \
-                     instead of {asked:e}; set precision.action = \"double\", or a larger precision.action-tol"
+                    "trajectory {number}, {name}: solves for the action have a residual of {residual:.1e} instead of \
+                     {asked:e}; set {double}a larger precision.action-tol"
                 );
             }
         }
@@ -299,7 +300,7 @@ fn residuals(key: &str, name: &str, given: usize, poles: usize, known: Option<us
     if known.is_some_and(|known| known != given) {
         let numbers = text::count(given, "number");
         let why = format!(
-            "{key} has {numbers}, but the rational functions of the {name} have {}: give one number, or one per pole",
+            "{key} has {numbers}, but the rational functions of {name} have {}: give one number, or one per pole",
             text::count(poles, "pole")
         );
         return Err(Failure::refused(why).shared());
@@ -307,7 +308,7 @@ fn residuals(key: &str, name: &str, given: usize, poles: usize, known: Option<us
     let what =
         if given > poles { "the surplus numbers are ignored" } else { "the last number is used for all other poles" };
     let [numbers, poles] = [(given, "number"), (poles, "pole")].map(|(n, word)| text::count(n, word));
-    warn!("{key} has {numbers}, but the rational functions of the {name} now have {poles}: {what}");
+    warn!("{key} has {numbers}, but the rational functions of {name} now have {poles}: {what}");
     Ok(given)
 }
 

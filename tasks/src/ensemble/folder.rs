@@ -140,8 +140,9 @@ impl RunFolder {
         })?;
         Ok(folder)
     }
-    /// *Collective.* Returns the folder of a run with the state and the fields from which it resumes, without changing the folder. If the
-    /// last state or one of its files is damaged, the run resumes from the previous state.
+    /// *Collective.* Locks the folder of a run and removes unfinished files from it. Returns the folder with the state and the fields from
+    /// which the run resumes: those after trajectory `from`, or the last ones if `from` is `None`. If `from` is `None` and the last state
+    /// or one of its files is damaged, the run resumes from the previous state.
     pub fn find(
         path: &Path,
         from: Option<u32>,
@@ -213,8 +214,8 @@ impl RunFolder {
         let folder = self.path.display();
         if self.file(&links).exists() {
             return Err(Failure::refused(format!(
-                "{folder}: an earlier version wrote {links} without {state}: start in another folder with start = \
-                 \"{}\"",
+                "{folder}: an earlier version of Ferrite wrote {links} without {state}: start in another folder with \
+                 start = \"{}\"",
                 self.file(&links).display()
             )));
         }
@@ -226,7 +227,7 @@ impl RunFolder {
             .collect();
         there.sort_unstable();
         let which = match there.as_slice() {
-            [] => "no configuration was saved".into(),
+            [] => "no configuration was saved: resume after the last trajectory with --resume".into(),
             [one] => format!("only the configuration of trajectory {one} was saved"),
             [few @ .., last] if few.len() < 10 => {
                 let few: Vec<String> = few.iter().map(u32::to_string).collect();
@@ -286,8 +287,8 @@ impl RunFolder {
         let momenta = saved.momenta.as_ref().map(|stored| read(stored, "momenta", &of_momenta())).transpose()?;
         if saved.lines.is_none() && comm.speaks() {
             info!(
-                "{} was written by a version without checksums of states and is checked against {FILE} only; the next \
-                 trajectory adds a checksum",
+                "{} was written by a version of Ferrite without checksums of states, and is checked against {FILE} \
+                 only; the next trajectory adds a checksum",
                 state.display()
             );
         }

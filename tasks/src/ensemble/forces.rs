@@ -91,7 +91,10 @@ pub fn measure(
         found
     };
     if found.iter().any(|one| !(one.rms.is_finite() && one.max.is_finite())) {
-        let why = format!("{}: a force is not a number: check the links with `ferrite verify`", settings::start(input));
+        let why = format!(
+            "{}: a force is not a finite number; check the links with `ferrite verify`",
+            settings::start(input)
+        );
         return Err(Failure::failed(why).shared());
     }
     Ok(ForcesRecord {

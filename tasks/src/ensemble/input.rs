@@ -236,7 +236,7 @@ impl EnsembleInput {
         } else if are_wilson_like {
             for key in ["measure.condensate", "measure.condensate-tol", "measure.batch"] {
                 if let Some(setting) = s.get(key) {
-                    s.wrong(&setting, "condensates are measured for staggered quarks only: remove it");
+                    s.wrong(&setting, format!("condensates are measured for staggered quarks only: remove {key}"));
                 }
             }
         }
@@ -352,7 +352,10 @@ fn gauge_action(s: &mut Input) -> Option<GaugeAction> {
         rectangle: keys.rectangle.value(),
         parallelogram: keys.parallelogram.value(),
     };
-    s.wrong(&keys.chair, "the loop (μ, ν, ρ, −μ, −ν, −ρ) is a parallelogram: write gauge.parallelogram");
+    s.wrong(
+        &keys.chair,
+        "the loop (μ, ν, ρ, −μ, −ν, −ρ) is a parallelogram: write gauge.parallelogram instead of gauge.chair",
+    );
     Some(parameters.action(action))
 }
 
@@ -409,7 +412,7 @@ const OF_QUARKS: [(&str, &str); 7] = [
 fn without_quarks(s: &mut Input) {
     for (key, why) in OF_QUARKS {
         if let Some(setting) = s.get(key) {
-            s.wrong(&setting, format!("without quarks {why}: remove it, or give a table [[fermion]]"));
+            s.wrong(&setting, format!("without quarks, {why}: remove {key}, or give a table [[fermion]]"));
         }
     }
 }
@@ -428,9 +431,10 @@ fn integrator(
     let steps = all_steps.as_ref().map(product);
     if let Some(all) = &all_steps {
         if all.len() > 1 && groups == 0 {
-            s.wrong(&keys.steps, "without quarks there is only one level: give one number");
+            s.wrong(&keys.steps, "without quarks, there is only one level: give one number");
         } else if all.len() > MOST_LEVELS {
-            let why = format!("{} levels are given, but at most {MOST_LEVELS} are allowed: give fewer", all.len());
+            let why =
+                format!("{} levels are given, but at most {MOST_LEVELS} are allowed: give fewer numbers", all.len());
             s.wrong(&keys.steps, why);
         } else if product(all) > MOST_STEPS {
             let why = format!(
@@ -480,9 +484,11 @@ fn integrator(
     for key in ["trajectory.gauge-steps", "trajectory.gauge-integrator"] {
         if let Some(place) = s.get(key) {
             if groups == 0 {
-                s.wrong(&place, format!("without quarks the only level is that of trajectory.steps: remove {key}"));
+                s.wrong(&place, format!("without quarks, the only level is that of trajectory.steps: remove {key}"));
             } else if !nested {
-                s.wrong(&place, "applies to the inner level: also give trajectory.gauge-steps");
+                let why = "there is no inner level without trajectory.gauge-steps: also give trajectory.gauge-steps, or \
+                           remove trajectory.gauge-integrator";
+                s.wrong(&place, why);
             }
         }
     }

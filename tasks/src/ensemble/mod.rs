@@ -166,10 +166,15 @@ pub fn expect_start(input: &EnsembleInput, comm: &RunCommunicator) -> Outcome {
     let refused = |why: String| Err(Failure::refused(format!("{} {why}", path.display())).shared());
     let (lattice, numbers) = fields::shape_of(path, &of_start(), comm)?;
     if numbers != LINKS {
-        return refused(format!("holds {numbers} numbers per site, but a gauge field has {LINKS}: name other links"));
+        return refused(format!(
+            "holds {numbers} complex numbers per site, but a gauge field has {LINKS}: name a file of links"
+        ));
     }
     if lattice != input.lattice {
-        return refused(format!("has links on {lattice}, but the input has {}: name other links", input.lattice));
+        let (own, size) = (input.lattice, lattice.size());
+        return refused(format!(
+            "has links on {lattice}, but the input has {own}: name other links, or give lattice = {size:?}"
+        ));
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ pub enum EnsembleError {
 fn advice(why: &rational::Error) -> &'static str {
     match why {
         rational::Error::NotStieltjes { .. } | rational::Error::AlreadyRational { .. } => {
-            "; more pseudofermions may help"
+            "; try a larger number of pseudofermions"
         }
         _ => "",
     }
@@ -169,7 +169,7 @@ pub fn failed(error: HmcError) -> Failure {
     match error.solver() {
         Some(why) => {
             let advice = match why {
-                SolveError::NotANumber { .. } => "; the step may be too long: use more steps",
+                SolveError::NotANumber { .. } => "; the steps of the integrator may be too long: use more steps",
                 _ => "",
             };
             Failure::failed(format!("{error}{advice}")).of_kind(FailureKind::Solver).shared()

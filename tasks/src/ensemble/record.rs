@@ -62,8 +62,9 @@ pub struct QuarkRecord {
     pub guarded: Option<usize>,
 }
 
-/// *Collective.* Measures loops and condensates. The noise vectors of a condensate are solved in `batches`; each vector is the same in any
-/// batch. `given` returns a noise vector from a file by its index, counted over groups, masses and vectors; `None` if there is no file.
+/// *Collective.* Measures loops and condensates after trajectory `number`. Systems whose right-hand sides are the noise vectors of a
+/// condensate are solved in batches of the sizes `batches`; the noise vectors do not depend on these sizes. `given` returns a noise vector
+/// from a file by its index, counted over quark groups, masses and vectors, or `None` if there is no file.
 pub fn measure(
     chain: &Chain,
     input: &EnsembleInput,
@@ -91,8 +92,8 @@ pub fn measure(
                     n if n == together => field.upload(&from_files)?,
                     n => {
                         let why = format!(
-                            "trajectory {number}: the folder of --replay has {n} of {together} noise vectors: give all \
-                             or none"
+                            "trajectory {number}: the folder of --replay has only {n} of the {together} noise vectors \
+                             of a batch: give the files of all or none"
                         );
                         return Err(Failure::refused(why).shared());
                     }
@@ -177,7 +178,7 @@ impl MeasuredTrajectory {
         let word = if *accepted { "accepted" } else { "rejected" };
         let inside = self
             .outside_kernels()
-            .map_or(String::new(), |outside| format!(" ({:.0} % of the time outside kernels)", 100.0 * outside));
+            .map_or(String::new(), |outside| format!(" ({:.0} % of it outside kernels)", 100.0 * outside));
         format!("trajectory {number}, ΔH {delta:+.4} {word}{plaquette}, {:.2} s{inside}", self.seconds)
     }
 }

@@ -154,8 +154,8 @@ impl Replay {
             for (name, of) in [("dynamics", &dynamics), ("heat_bath", &heat_bath), ("action", &action)] {
                 if let Some(pole) = of.poles.iter().find(|pole| pole.shift <= 0.0) {
                     return Err(refused(format!(
-                        "group {number}, counted from 0: the shift {} in {name} is not above 0; correct it, or remove \
-                         the file to use Ferrite's own functions",
+                        "object {number}, counted from 0: the shift {} in {name} is not above 0; correct the shift, or \
+                         remove the file to use Ferrite's own functions",
                         pole.shift
                     )));
                 }

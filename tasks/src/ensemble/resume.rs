@@ -38,8 +38,8 @@ pub fn check(
     if state.trajectory == 0 {
         return match state.start.get_or_insert_with(|| asked.clone()) {
             began if other_start(began) => refused(format!(
-                "this run began with start = {began}, but the input has start = {asked}: set start = {began} again, or \
-                 start in another folder"
+                "this run began with start = \"{began}\", but the input has start = \"{asked}\": set start = \
+                 \"{began}\" again, or start in another folder"
             )),
             began => {
                 now.start.clone_from(began);
@@ -54,7 +54,7 @@ pub fn check(
     let of_first = Some(first.start).filter(|start| !start.is_empty());
     let began = state.start.clone().or(of_first).unwrap_or_else(|| asked.clone());
     if other_start(&began) {
-        warn!("start = {asked} has no effect: this resumed run began with start = {began}");
+        warn!("start = \"{asked}\" has no effect: this resumed run began with start = \"{began}\"");
     }
     now.start.clone_from(&began);
     state.start = Some(began);
@@ -67,8 +67,8 @@ pub fn check(
     if !other.is_empty() {
         let other: Vec<String> = other.iter().map(Change::refused).collect();
         return refused(format!(
-            "this run was made with {}: restore these values, or start a new run in another folder, for example from \
-             a configuration of this run",
+            "this run was made with {}: restore the values of the run, or start a new run in another folder, for \
+             example from a configuration of this run",
             other.join("; ")
         ));
     }
@@ -105,7 +105,7 @@ fn elsewhere(last: &RunSettings, now: &RunSettings, number: u32) {
     if !other.is_empty() {
         info!(
             "from trajectory {number} on, the run uses {}: the random numbers are the same, but rounding may differ, \
-             so that the chain may not be identical in all digits",
+             so that the chain may differ from that of an uninterrupted run",
             other.join(", ")
         );
     }

@@ -70,7 +70,9 @@ struct Seed;
 impl Parsed for Seed {
     type Out = u64;
     fn parse(text: &str) -> Result<u64, String> {
-        text.parse().map_err(|_: std::num::ParseIntError| format!("'{text}' is not a whole number from 0 to 2^64 - 1"))
+        text.parse().map_err(|_: std::num::ParseIntError| {
+            format!("'{text}' is not a whole number from 0 to 2^64 - 1: restore the state")
+        })
     }
 }
 
@@ -82,7 +84,7 @@ impl Parsed for FileName {
     fn parse(name: &str) -> Result<String, String> {
         match Path::new(name).components().count() {
             1 if Path::new(name).file_name().is_some() => Ok(name.to_string()),
-            _ => Err(format!("'{name}' is not the name of a file in the folder of the state")),
+            _ => Err(format!("'{name}' is not the name of a file in the folder of the state: restore the state")),
         }
     }
 }
@@ -95,7 +97,7 @@ impl Parsed for HexChecksum {
     fn parse(text: &str) -> Result<u32, String> {
         match u32::from_str_radix(text, 16) {
             Ok(sum) if text.len() == 8 => Ok(sum),
-            _ => Err(format!("'{text}' is not a checksum of eight hexadecimal digits")),
+            _ => Err(format!("'{text}' is not a checksum of eight hexadecimal digits: restore the state")),
         }
     }
 }

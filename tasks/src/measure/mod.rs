@@ -52,7 +52,7 @@ impl FlowCourse {
         let (steps, shortest) = (text::rounded(end / step, 2), text::number(end / MOST_FLOW_STEPS as f64));
         Err(Failure::refused(format!(
             "{flow} in steps of {} takes {steps} steps of three forces each, but at most {MOST_FLOW_STEPS} are allowed: \
-             give an earlier time, or a {flow_step} of at least {shortest}",
+             give an earlier flow time, or a {flow_step} of at least {shortest}",
             text::number(step)
         )))
     }
@@ -94,8 +94,8 @@ pub fn measure(
     if loops.is_some() && comm.size() > 1 {
         let (loops, size) = (reading.by.spelled("loops", ""), comm.size());
         let why = format!(
-            "{loops}: a single process computes Wilson loops, but {size} were started: run ferrite measure without \
-             mpirun"
+            "{loops}: only a single process can compute Wilson loops, but {size} processes were started: run ferrite \
+             measure without mpirun"
         );
         return Err(Failure::refused(why).shared());
     }
@@ -150,7 +150,7 @@ impl Measurement<'_> {
         let file = read_gauge(path, reading, &layout, comm)?;
         let (part, read) = (Part::new(layout.local(), layout.grid()), 576 * layout.local().volume());
         let mut needs =
-            vec![("links as read from the host", read), ("links in double", part.links_bytes(Precision::Double))];
+            vec![("transfer of links from the host", read), ("links in double", part.links_bytes(Precision::Double))];
         if let Some(flow) = flow {
             needs.extend(Flow::needs(flow.action, part));
         }
@@ -238,8 +238,8 @@ impl Measurement<'_> {
                 let (path, time, step) = (path.display(), flow.time(), request.step);
                 let (flow_step, half) = (self.request.reading.by.spelled("flow-step", ""), text::number(step / 2.0));
                 let why = format!(
-                    "{path}: the flow is not a number at t = {time:.4}: use a smaller {flow_step} than {step}, such as \
-                     {half}"
+                    "{path}: the energy or the topological charge is not a number at flow time t = {time:.4}: use a \
+                     smaller {flow_step} than {step}, such as {half}"
                 );
                 return Err(Failure::failed(why).shared());
             }

@@ -89,8 +89,7 @@ impl Contraction {
             }
             HadronRequest::Charge { source, .. } => {
                 gamma(*source)?;
-                let why = "the conserved charge needs all times in each process: choose a grid of processes (x, y, z, \
-                           1)";
+                let why = "the conserved charge needs all times in each process: choose a process grid (X, Y, Z, 1)";
                 if place.grid.is_partitioned(3) { Err(Failure::refused(why)) } else { Ok(()) }
             }
             _ => Ok(()),

@@ -38,7 +38,7 @@ vocabularies! {
 }
 rules! {
     /// Separations in time of source and sink, as typed.
-    Times: "a whole number of times, at least 1", |x| x >= 1.0 && x.fract() == 0.0 && x <= 4096.0;
+    Times: "a whole number of times from 1 to 4096", |x| x >= 1.0 && x.fract() == 0.0 && x <= 4096.0;
 }
 
 /// Keys outside tables.
@@ -292,7 +292,7 @@ impl SpectrumInput {
                             &setting,
                             format!("{key} is not a key of this table: write it above the first table"),
                         ),
-                        false => s.wrong(&setting, "applies only to `ferrite solve`; remove it"),
+                        false => s.wrong(&setting, "does not apply to `ferrite spectrum`; remove it"),
                     }
                 }
             }
@@ -371,9 +371,9 @@ impl SpectrumInput {
             _ if shell_sink || source != SourceKind::Point => {
                 Some("mesons with a taste need point sources and sinks; remove tastes")
             }
-            _ if turns => Some(
-                "mesons with a taste are not available with twisted boundary conditions; remove tastes or solve.theta",
-            ),
+            _ if turns => {
+                Some("mesons with a taste are not available with twisted boundary conditions; remove tastes or theta")
+            }
             _ => None,
         };
         if let (Some(why), Some(setting)) = (why, s.all("tastes").first()) {
@@ -382,13 +382,14 @@ impl SpectrumInput {
         let three_point = three_point(&mut s, &quarks);
         if three_point.is_some() {
             let why = match source {
-                _ if staggered => Some("three-point functions are available for Wilson and clover quarks only"),
-                _ if partner.is_some() => Some("three-point functions of a twisted doublet need both of its quarks"),
+                _ if staggered => Some("three-point functions are not available for staggered quarks"),
+                _ if partner.is_some() => {
+                    Some("three-point functions of a twisted doublet need both of its quarks, but only one is computed")
+                }
                 SourceKind::Point | SourceKind::Shell => None,
-                SourceKind::Wall | SourceKind::Noise => Some(
-                    "three-point functions need point or Gaussian-smeared \
-                                                              sources",
-                ),
+                SourceKind::Wall | SourceKind::Noise => {
+                    Some("three-point functions need point or Gaussian-smeared sources")
+                }
             };
             if let (Some(why), Some(setting)) = (why, s.get("three-point.separations")) {
                 s.wrong(&setting, format!("{why}: remove the table three-point"));
@@ -543,24 +544,24 @@ impl SpectrumInput {
         let size = lattice.size();
         for origin in &self.origins {
             if origin.iter().zip(size).any(|(x, extent)| *x >= extent) {
-                let why = format!("origin {origin:?} is outside the lattice {lattice}; coordinates start at 0");
+                let last = size.map(|extent| extent - 1);
+                let why = format!("origin {origin:?} is outside the lattice {lattice}: the last site is {last:?}");
                 return Err(Failure::refused(why));
             }
         }
         if !size[3].is_multiple_of(self.times) {
             let why = format!(
-                "times = {}: sources are at equal distances in t, but {lattice} has {} times: give a divisor of that \
-                 number",
-                self.times, size[3]
+                "times = {}: sources are at equal distances in t, but {lattice} has {} times: give a divisor of {}",
+                self.times, size[3], size[3]
             );
             return Err(Failure::refused(why));
         }
         let separations = self.three_point.iter().flat_map(|three| &three.separations);
         if let Some(far) = separations.copied().find(|separation| *separation >= size[3]) {
             let why = format!(
-                "three-point.separations: {far} is not below the time extent of {lattice}, which has {} times: give \
-                 smaller separations",
-                size[3]
+                "three-point.separations: {far} is too large for {lattice}, which has {} times: give at most {}",
+                size[3],
+                size[3] - 1
             );
             return Err(Failure::refused(why));
         }
@@ -568,8 +569,7 @@ impl SpectrumInput {
         for origin in self.origins(lattice) {
             if let Some(other) = sources.insert(self.distinction(origin), origin) {
                 let why = format!(
-                    "origins: {other:?} and {origin:?} are the same source, which would count twice: \
-                                   remove one"
+                    "origins: {other:?} and {origin:?} give the same source, which would count twice: remove one"
                 );
                 return Err(Failure::refused(why));
             }
@@ -732,7 +732,7 @@ fn three_point(s: &mut Input, quarks: &[QuarkInput]) -> Option<ThreePoint> {
     let charge = keys.charge.is_on();
     if charge && quarks.iter().any(|quark| quark.solve.get("theta").is_some()) {
         let why = "the conserved charge is not available with twisted boundary conditions; remove three-point.charge \
-                   or solve.theta";
+                   or theta";
         s.wrong(&keys.charge, why);
     }
     if !s.was_given("three-point.separations") {
@@ -772,15 +772,22 @@ fn agree(s: &mut Input, quarks: &[QuarkInput], definitions: &[&Definition]) {
             }
         }
     }
-    if definitions.iter().any(|definition| definition.kind != definitions[0].kind) {
-        s.missing("the quarks of a meson must be all staggered or all Wilson-like: measure them in two runs");
+    let of_kind = |kind: FermionKind| definitions.iter().position(|definition| definition.kind == kind);
+    let kinds = [FermionKind::Staggered, FermionKind::Wilson].map(of_kind);
+    if let ([Some(a), Some(b)], true) = (kinds, quarks.len() == definitions.len()) {
+        s.missing(format!(
+            "[[quark]]: \"{}\" is staggered, but \"{}\" is Wilson-like, and a meson needs two quarks of one kind: \
+             measure staggered and Wilson-like quarks with separate inputs",
+            quarks[a].name, quarks[b].name
+        ));
     }
     if others.is_empty() {
         return;
     }
     if let Some(twisted) = definitions.iter().find(|definition| definition.partner().is_some()) {
         s.missing(format!(
-            "[[quark]]: mesons of {} quarks need both quarks of one doublet: give one quark, in the table solve only",
+            "[[quark]]: mesons of {} quarks need both quarks of one doublet: remove the tables [[quark]], and describe \
+             one quark in the table solve",
             twisted.name
         ));
     }
@@ -849,7 +856,7 @@ fn origins(s: &mut Input, keys: &SpectrumKeys) -> Vec<[usize; 4]> {
         s.conflict(
             "origin",
             "origins",
-            "origin gives one source position, origins several; remove one of the two keys",
+            "origin gives one source position, and origins gives several: remove one of the two keys",
         );
     }
     let sites: Vec<[usize; 4]> = keys.origins.iter().filter_map(Given::value).chain(keys.origin.value()).collect();
@@ -888,7 +895,7 @@ fn plot(s: &mut Input, requested: &Listed<Item>, staggered: bool, names: &[Strin
     for one in requested.iter() {
         let Some(text) = one.get() else { continue };
         if staggered {
-            s.wrong(one, "effective masses of staggered quarks are shown for the Goldstone pion only; remove plot");
+            s.wrong(one, "for staggered quarks, effective masses are shown for the Goldstone pion only; remove plot");
         } else if !names.contains(text) {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             s.wrong(one, none_of("plot", text, &names));

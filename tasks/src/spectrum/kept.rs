@@ -71,8 +71,8 @@ impl KeptPropagator {
             if let Some(first) = names.insert(name.clone(), &configuration.typed) {
                 let (first, second, folder) = (first.display(), configuration.typed.display(), folder.display());
                 let why = format!(
-                    "{first} and {second} would both store their propagator in {folder}/{name}.npy: measure them in \
-                     two runs with different propagators = \"FOLDER\""
+                    "{first} and {second} would both store propagators in files that begin with {folder}/{name}: \
+                     measure them in two runs with different propagators = \"FOLDER\""
                 );
                 return Err(Failure::refused(why).shared());
             }
@@ -140,7 +140,8 @@ impl KeptPropagator {
             Err(error) => return Ok(Err(error.problem.to_string())),
         };
         if fields.len() != T::COMPONENTS {
-            return Ok(Err(format!("the file holds {} fields, but a propagator has {}", fields.len(), T::COMPONENTS)));
+            let found = text::count(fields.len(), "field");
+            return Ok(Err(format!("the file holds {found}, but a propagator has {}", T::COMPONENTS)));
         }
         let Some(noted) = &about.checksum else {
             // Arrays of earlier versions have no checksum. The true residual shows whether they are complete.

@@ -1,6 +1,6 @@
 //! Sources on one time slice. They are made, smeared and uploaded without the zeros of all other time slices.
 use super::spatial::SpatialWork;
-use crate::{Failure, Outcome};
+use crate::{Failure, Outcome, text};
 use ferrite::Precision;
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{Fermion, HostField, HostGauge, Spinor};
@@ -25,7 +25,10 @@ pub fn of_profile<F: Fermion>(part: &Section, time: usize, profile: Option<&[Com
     let Some(profile) = profile else { return Err(Failure::failed("a source has no profile")) };
     if profile.len() != lattice.volume() {
         let (count, volume) = (profile.len(), lattice.volume());
-        let why = format!("the profile has {count} numbers, but {lattice} has {volume} sites: give one for each site");
+        let why = format!(
+            "the profile has {}, but the time slice {lattice} has {volume} sites: give a number for each site",
+            text::count(count, "number")
+        );
         return Err(Failure::refused(why));
     }
     let one = |component: usize| {

@@ -474,10 +474,15 @@ impl<'a> QuarksOn<'a> {
     ) -> Outcome<(FullField, Report, Batches)> {
         let begin = Instant::now();
         let [domain, home] = self.domains::<F>(layout)?;
-        let why = "the squares of some source components are outside the range of double precision, because the quark \
-                   is too heavy for this correlator: choose a lighter quark";
+        let too_heavy = || {
+            Failure::failed(format!(
+                "{}{description}: squares of components of the source are outside the range of double precision, \
+                 because the quark is too heavy: choose a smaller mass, or smaller three-point.separations",
+                self.configuration.typed.display()
+            ))
+        };
         let is_held = !sources.iter().flat_map(|(_, fields)| fields).any(out_of_range);
-        self.session.comm.agree(is_held.then_some(()).ok_or_else(|| Failure::failed(why)))?;
+        self.session.comm.agree(is_held.then_some(()).ok_or_else(too_heavy))?;
         let whole = whole_bytes::<F>(layout, [&domain, &home]);
         // If a multigrid setup exists, the solve needs memory for iterations of multigrid.
         let has_setup = self.ready[quark].as_ref().is_some_and(|there| there.configuration.multigrid_setup().is_some());
@@ -489,7 +494,8 @@ impl<'a> QuarksOn<'a> {
         let name = format!("the solve on {}", solve.plan.lattice);
         let batches = self.batches(quark, &name, RIGHT_HAND_SIDE, F::COMPONENTS, needs)?;
         info!("{}{description}: {}", self.configuration.typed.display(), batches.describe());
-        let (configuration, of) = (Some(self.configuration.typed.clone()), Some(description.trim().to_string()));
+        let (configuration, of) =
+            (Some(self.configuration.typed.clone()), Some(description.trim_start_matches([',', ' ']).to_string()));
         let work = ProgressLine { configuration, solve: of, ..ProgressLine::of("spectrum") };
         let mut watch = Watch::new(solve.scheme.tol, work, self.session);
         let typed = self.configuration.typed.clone();
@@ -502,7 +508,8 @@ impl<'a> QuarksOn<'a> {
         watch.finish();
         let (solutions, report, error) = solved?;
         solve::note_storage_of(storage, &report);
-        finished(&typed, error.as_ref(), &report, solve.scheme.tol, self.session)?;
+        let what = format!("{}{description}", typed.display());
+        finished(&what, error.as_ref(), &report, solve.scheme.tol, self.session)?;
         self.spent.solves += report.total_seconds;
         self.spent.sources += begin.elapsed().as_secs_f64() - report.total_seconds;
         Ok((solutions, report, batches))
@@ -559,7 +566,10 @@ impl<'a> QuarksOn<'a> {
             SinkOf::Meson(_) => String::new(),
             SinkOf::Nucleon(projector, flavour) => format!(", {}, current of {}", projector.name(), flavour.name()),
         };
-        let description = format!("{} through a sink at separation {separation}{of}", self.description(quark, origin));
+        let description = format!(
+            "{}, sequential propagator through a sink at separation {separation}{of}",
+            self.description(quark, origin)
+        );
         let (fields, report, batches) = self.solved::<Spinor>(quark, &solve, layout, &sources, &description)?;
         let (layout, boundary, phases) = (layout.clone(), other.boundary, other.phases);
         Ok(Propagator {
@@ -761,8 +771,8 @@ fn ape(gauge: &HostGauge, shell: Shell, device: &Device, layout: &Layout, sessio
     Ok(smeared)
 }
 
-/// Logs the escalations of a solve, and fails unless it converged.
-fn finished(configuration: &Path, error: Option<&Unsolved>, report: &Report, tol: f64, session: &Session) -> Outcome {
+/// Logs the escalations of a solve, and fails unless it converged. The message begins with `what`, the configuration and the propagator.
+fn finished(what: &str, error: Option<&Unsolved>, report: &Report, tol: f64, session: &Session) -> Outcome {
     solve::announce(report);
     let cancelled = matches!(error, Some(SolveError::Cancelled { .. }));
     if report.converged && error.is_none() {
@@ -772,7 +782,7 @@ fn finished(configuration: &Path, error: Option<&Unsolved>, report: &Report, tol
     let advice = |error| names::advice(report, error, asks, "a larger max-iterations in [solve]");
     let why = error.map_or(String::new(), |error| format!(": {error}{}", advice(error)));
     let reached = format!("|b - Mx| / |b| = {:.3e}, requested {tol:e}", solve::worst(report));
-    let why = format!("{}: the solve did not converge{why}; {reached}", configuration.display());
+    let why = format!("{what}: the solve did not converge{why}; {reached}");
     Err(if cancelled { session.stopped(why) } else { Failure::failed(why).shared() })
 }
 

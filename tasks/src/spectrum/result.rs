@@ -77,7 +77,10 @@ impl File {
         match self.done.first() {
             Some((first, other)) if !found.is_like(other) => {
                 let (this, first) = (configuration.typed.display(), first.typed.display());
-                Err(format!("{this} has different correlators from {first}: name another folder"))
+                Err(format!(
+                    "the correlators of {this} differ from those of {first} in names, momenta or lattice: name another \
+                     folder"
+                ))
             }
             _ => Ok(()),
         }
@@ -88,7 +91,10 @@ impl File {
             return Ok(());
         };
         let (path, before) = (self.folder.join(LINES), extents(before));
-        let why = format!("{} has configurations on {before}, not {lattice}: name another folder", path.display());
+        let why = format!(
+            "{} has configurations on {before}, but this run would add configurations on {lattice}: name another folder",
+            path.display()
+        );
         Err(Failure::refused(why).shared())
     }
     /// *Collective.* Creates the folder of results and the folder of propagators, and locks the former against other processes. Fails if
@@ -97,8 +103,9 @@ impl File {
         let File { lock, folder, lines, .. } = self;
         comm.once(|| {
             for folder in [Some(&*folder), input.propagators.as_ref()].into_iter().flatten() {
-                fs::create_dir_all(folder)
-                    .map_err(|why| Failure::refused(format!("{} cannot be created: {why}", folder.display())))?;
+                fs::create_dir_all(folder).map_err(|why| {
+                    Failure::refused(format!("the folder {} cannot be created: {why}", folder.display()))
+                })?;
             }
             if let Some(propagators) = &input.propagators {
                 // Incomplete files that cannot be removed take space but do no harm.
@@ -144,8 +151,8 @@ impl File {
                     }
                     Match::Replaced => {
                         return Err(Failure::refused(format!(
-                            "the links in {} have changed since line {} of {} was made from them: name another folder \
-                             with --out, or delete the line to measure it again",
+                            "the links in {} have changed since line {} of {} was written: name another folder with \
+                             --out, or delete the line to measure the configuration again",
                             configuration.typed.display(),
                             number + 1,
                             path.display()

@@ -1,5 +1,5 @@
 //! Sinks of three-point functions, and the sequential sources made there.
-use crate::{Failure, Outcome};
+use crate::{Failure, Outcome, text};
 use ferrite::field::host::{Fermion, HostSpinor, Spinor};
 use ferrite::lattice::{Lattice, Section};
 use ferrite::observables::spectrum::gamma::{COUNT, Gamma};
@@ -88,8 +88,9 @@ impl SinkRequest {
         check_site(self.place.origin, lattice)?;
         if self.place.time >= lattice.size()[3] {
             return Err(Failure::refused(format!(
-                "time {} is outside the lattice {lattice}; times start at 0",
-                self.place.time
+                "the time {} of the sink is outside the lattice {lattice}: times are 0 to {}",
+                self.place.time,
+                lattice.size()[3] - 1
             )));
         }
         Ok(match &self.sink {
@@ -107,8 +108,8 @@ impl SinkRequest {
     pub fn sources(&self, section: Section, fields: &[HostSpinor]) -> Outcome<Vec<HostSpinor>> {
         let hadron = self.hadron(section.global)?;
         if fields.len() != Spinor::COMPONENTS {
-            let (given, needed) = (fields.len(), Spinor::COMPONENTS);
-            return Err(Failure::refused(format!("a propagator has {needed} fields, but {given} are given")));
+            let (given, needed) = (text::count(fields.len(), "field"), Spinor::COMPONENTS);
+            return Err(Failure::refused(format!("the array holds {given}, but a propagator has {needed}")));
         }
         Ok(hadron.sources(section, fields, &self.place))
     }
@@ -132,9 +133,10 @@ pub fn gamma(number: usize) -> Outcome<Gamma> {
 pub(super) fn check_site(site: [usize; 4], lattice: Lattice) -> Outcome {
     match site.iter().zip(lattice.size()).all(|(x, extent)| *x < extent) {
         true => Ok(()),
-        false => {
-            Err(Failure::refused(format!("the site {site:?} is outside the lattice {lattice}; coordinates start at 0")))
-        }
+        false => Err(Failure::refused(format!(
+            "the site {site:?} is outside the lattice {lattice}: the last site is {:?}",
+            lattice.size().map(|extent| extent - 1)
+        ))),
     }
 }
 

@@ -398,7 +398,7 @@ fn ensembles_have_angles() {
         .unwrap();
         let why = [
             "this run was made with fermion.0.theta = [0.5,0,0,-1.5], but the input has [0.5,0,0,0]",
-            "restore these values",
+            "restore the values of the run",
         ];
         room.fails(2, &format!("rhmc {file} --out {name} --resume"), &why);
         for (wrong, why) in [("[0.5]", "four angles"), ("[0.5, 0, 0, 'x']", "theta")] {

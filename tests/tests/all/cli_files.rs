@@ -339,7 +339,7 @@ fn conversions_copy_metadata() {
         assert!(copy.contains(", from b.nersc") && copy.contains(&format!(", from {from}")), "{to}");
     }
     let run = room.run("convert e.lime f.npy");
-    assert!(run.stderr.contains("e.lime: some metadata were not copied to NumPy: "), "{}", run.stderr);
+    assert!(run.stderr.contains("e.lime: some metadata were not copied to f.npy (NumPy): "), "{}", run.stderr);
     assert!(run.stderr.contains("ENSEMBLE_ID"), "{}", run.stderr);
     // A wrong plaquette is not copied, so that the copy verifies.
     let mut record = vec![0; 144 + 16];
@@ -350,6 +350,9 @@ fn conversions_copy_metadata() {
     fs::write(room.path("off.lime"), [fs::read(room.path("e.lime")).unwrap(), record].concat()).unwrap();
     room.fails(1, "verify off.lime", &["plaquette of the links is", "the header has 0.5"]);
     let report = room.json("convert off.lime mended.lime --no-verify");
-    assert_eq!(report["left_out"], serde_json::json!(["the plaquette in xlf-info, because that of the copy differs"]));
+    assert_eq!(
+        report["left_out"],
+        serde_json::json!(["the plaquette in xlf-info, because the plaquette of the copy differs"])
+    );
     room.json("verify mended.lime");
 }

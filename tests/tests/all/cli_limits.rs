@@ -14,7 +14,7 @@ fn threads_of_the_environment_are_bounded_as_the_flags_are() {
     for wrong in ["1025", "100000", "18446744073709551616", "-1", "many"] {
         let run = with(wrong);
         assert_eq!(run.code, Some(2), "{}", run.stderr);
-        let sentence = format!("error: RAYON_NUM_THREADS: '{wrong}' is not a whole number from 1 to 1024");
+        let sentence = format!("error: RAYON_NUM_THREADS is '{wrong}', but must be a whole number from 1 to 1024");
         assert!(run.stderr.contains(&sentence) && run.stderr.lines().count() == 1, "{}", run.stderr);
         assert!(run.stdout.contains("ferrite.error/1"), "{}", run.stdout);
     }

@@ -164,9 +164,15 @@ fn setups_are_kept_in_files() {
             &["s.setup is a setup for links with checksum", "remove this file"][..],
         ),
         (solve("weak", "clover --csw 1.0 --mass=-0.1", ""), &["s.setup is a setup for operator = \"wilson\""]),
-        (solve("weak", "wilson --mass=-0.1 --bc-time periodic", ""), &["boundary_sign"]),
-        (solve("weak", "wilson --mass=-0.1", "--mg-vectors 16"), &["has 8 vectors, but --mg-vectors requests 16"]),
-        (solve("weak", "wilson --mass=-0.1", "--reconstruct 8t"), &["without t"]),
+        (
+            solve("weak", "wilson --mass=-0.1 --bc-time periodic", ""),
+            &["a setup for bc-time = antiperiodic, but this solve has bc-time = periodic"],
+        ),
+        (
+            solve("weak", "wilson --mass=-0.1", "--mg-vectors 16"),
+            &["has 8 near-null vectors, but --mg-vectors requests 16"],
+        ),
+        (solve("weak", "wilson --mass=-0.1", "--reconstruct 8t"), &["temporal gauge: choose 18, 12 or 8"]),
         (solve("weak", "wilson --mass=-0.1", "--output s.setup"), &["different files"]),
     ] {
         room.fails(2, &command, words);

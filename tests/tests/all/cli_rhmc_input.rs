@@ -115,7 +115,7 @@ gauge-force = "double"
         ("gauge.flavours=3", "gauge.flavours: only \"luscher-weisz\" has coefficients that depend on quarks"),
         ("fermion.0.naik-epsilon=0.1", "fermion.0.naik-epsilon: only HISQ has a correction of the Naik term"),
         ("fermion.0.operator=hisq --set fermion.0.u0=1", "only asqtad quarks have a tadpole factor"),
-        ("fermion.0.flavours=0", "0 flavours have no effect: remove these quarks"),
+        ("fermion.0.flavours=0", "a mass with 0 flavours has no effect: remove the mass and the 0"),
         ("fermion.0.stout-levels=2", "applies to stout links: also give stout-rho, the weight of a staple"),
         ("fermion.0.stout-rho=0.3", "is not a number from 0 to 0.25"),
         ("fermion.1.stout-rho=0.1", "fermion.1.stout-rho: stout links apply to naive and Wilson-like quarks only"),
@@ -146,7 +146,11 @@ gauge-force = "double"
         room.fails(2, &far, &[&format!("unknown key 'fermion.{number}.mass'")]);
     }
     // Two pseudofermions take eight flavours as they are, and no more.
-    room.fails(2, "rhmc run.toml --out run --set fermion.0.flavours=16", &["naive", "more pseudofermions may help"]);
+    room.fails(
+        2,
+        "rhmc run.toml --out run --set fermion.0.flavours=16",
+        &["naive", "try a larger number of pseudofermions"],
+    );
     for command in ["rhmc run.toml --out run --set start", "check run.toml --set start"] {
         room.fails(2, &format!("{command}=none.ildg --backend cpu"), &["none.ildg: cannot open"]);
     }
@@ -155,7 +159,10 @@ gauge-force = "double"
     let mut start = fs::read(room.path("start.npy")).unwrap();
     start.extend([0; 64]);
     fs::write(room.path("start.npy"), start).unwrap();
-    let why = ["start.npy: 64 bytes follow", "(`ferrite convert --no-verify` makes a copy that can be read)"];
+    let why = [
+        "start.npy: 64 bytes follow",
+        "(`ferrite convert --no-verify start.npy copy.npy` makes a copy that can be read)",
+    ];
     // `check` opens them as `rhmc` does.
     for command in ["rhmc run.toml --out run --set start", "check run.toml --set start", "forces run.toml --set start"]
     {
@@ -167,7 +174,7 @@ gauge-force = "double"
     fs::write(room.path("text"), "no links").unwrap();
     for (file, why) in [
         ("long.npy", "long.npy has links on 4×4×4×8, but the input has 4×4×4×4"),
-        ("spinor.npy", "spinor.npy holds 12 numbers per site, but a gauge field has 36"),
+        ("spinor.npy", "spinor.npy holds 12 complex numbers per site, but a gauge field has 36"),
         ("text", "text: "),
     ] {
         for command in ["rhmc run.toml --out run", "check run.toml", "forces run.toml"] {
@@ -322,7 +329,7 @@ fn whole_numbers_have_any_base() {
     for (set, why) in [
         ("seed=0x1_0000_0000_0000_0000", "'18446744073709551616' is not a whole number"),
         ("seed=0x", "is not a whole number"),
-        ("trajectories=0xfffffffff", "is not a whole number from 0 to"),
+        ("trajectories=0xfffffffff", "is too large: give a whole number from 0 to"),
     ] {
         room.fails(2, &format!("check run.toml --set {set}"), &[why]);
     }
@@ -371,9 +378,9 @@ fn advice_on_an_input_names_keys() {
         (solve("operator = \"asqtad\"\nmass = 0.1\nreconstruct = \"18h\""), "16-bit links need precision = single"),
         (solve("mass = 0.1").replace("random:1", "point:0,0,0,0"), "for all 12 components give point:x,y,z,t"),
         ("mass = 0.1\n".into(), "no gauge field: give gauge = \"FILE\""),
-        ("mass = 0.1\n".into(), "no source: give source = point:x,y,z,t,spin,colour"),
-        ("operator = \"hisq\"\nmass = 0.1\n".into(), "no links: give gauge = FILE, or fat = FILE and long = FILE"),
-        ("operator = \"hisq\"\nmass = 0.1\nfat = \"f\"\n".into(), "also needs long = FILE"),
+        ("mass = 0.1\n".into(), "no source: give source = \"point:x,y,z,t,spin,colour\""),
+        ("operator = \"hisq\"\nmass = 0.1\n".into(), "no links: give gauge = \"FILE\", or fat = \"FILE\" and"),
+        ("operator = \"hisq\"\nmass = 0.1\nfat = \"f\"\n".into(), "also needs long = \"FILE\""),
         (other_gauge("long"), "(no-verify = true)"),
         (rhmc("operator = \"clover\"\ncsw = 1"), "fermion.0: no mass: give mass = M or kappa = K"),
         (rhmc("operator = \"clover\"\nmass = 0.1"), "fermion.0: no clover coefficient: give csw = C, or clover-r = CR"),

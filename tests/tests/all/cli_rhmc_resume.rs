@@ -205,7 +205,7 @@ fn folders_of_older_versions_go_on() {
         fs::write(&path, text.replace(concat!("\"version\":\"", env!("CARGO_PKG_VERSION")), "\"version\":\"0.0.7"))
             .unwrap();
         let said = reported(&room, &format!("rhmc run.toml --out {folder} --resume --set trajectories=4"));
-        assert!(said.contains("state.toml was written by a version without checksums of states"), "{said}");
+        assert!(said.contains("state.toml was written by a version of Ferrite without checksums of states"), "{said}");
         assert!(said.contains("instead of 0.0.7: the random numbers are the same"), "{said}");
         assert_eq!(lines(&room, folder), lines(&room, "whole"));
         assert_eq!(all_lines(&room, folder)[3]["run"]["start"], json!("cold"));
@@ -423,7 +423,7 @@ fn a_start_stays_what_it_was() {
         room.fails(
             2,
             &format!("{run} --resume --backend cpu --set start={other}"),
-            &["began with start = first.npy", &format!("the input has start = {other}"), "another folder"],
+            &["began with start = \"first.npy\"", &format!("the input has start = \"{other}\""), "another folder"],
         );
     }
     // The same file by another name.
@@ -431,7 +431,10 @@ fn a_start_stays_what_it_was() {
     let said = reported(&room, &format!("{run} --resume --set trajectories=1 --set start={absolute}"));
     assert!(!said.contains("warning"), "{said}");
     let said = reported(&room, &format!("{run} --resume --set trajectories=2 --set start=hot"));
-    assert!(said.contains("start = hot has no effect") && said.contains("began with start = first.npy"), "{said}");
+    assert!(
+        said.contains("start = \"hot\" has no effect") && said.contains("began with start = \"first.npy\""),
+        "{said}"
+    );
     let starts: Vec<Value> = all_lines(&room, "run").iter().map(|line| line["run"]["start"].clone()).collect();
     assert_eq!(starts, [json!("first.npy"), json!("first.npy")]);
 }
@@ -878,7 +881,7 @@ fn changed_keys_are_named_when_a_run_goes_on() {
             fs::write(room.path("edited.toml"), &edited).unwrap();
             let run = room.run("rhmc edited.toml --out run --resume --backend cpu");
             let (code, words) = match reported {
-                Refused(words) => (2, format!("this run was made with {words}: restore these values")),
+                Refused(words) => (2, format!("this run was made with {words}: restore the values of the run")),
                 Noted(words) => (0, format!("from trajectory 2 on, settings differ from before: {words}\n")),
                 Nothing => (0, String::new()),
             };

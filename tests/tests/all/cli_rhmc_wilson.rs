@@ -43,7 +43,8 @@ fn inputs_with_comments_are_inputs() {
         assert_eq!(lines(&room, quarks)[0]["quarks"].as_array().unwrap().len(), parts, "{quarks}");
         room.json(&format!("report {quarks}"));
     }
-    let why = "--quarks applies to rhmc only: remove --quarks, and set the key operator in the input of solve";
+    let why =
+        "--quarks applies to `ferrite init rhmc` only: remove --quarks, and set the key operator in the input of solve";
     room.fails(2, "init solve --quarks clover", &[why]);
 }
 
@@ -171,16 +172,19 @@ fn mistakes_are_reported() {
     let room = Room::new();
     fs::write(room.path("run.toml"), INPUT).unwrap();
     for (set, why) in [
-        ("fermion.0.flavours=3", "fermion.0.flavours: '3' is not a whole number from 1 to 2"),
+        ("fermion.0.flavours=3", "fermion.0.flavours: '3' is too large: give a whole number from 1 to 2"),
         ("fermion.0.kappa=0", "fermion.0.kappa: '0' is not a number of at least 1e-9"),
         ("fermion.0.mass=0.1", "give either mass or kappa"),
         ("fermion.0.phases=milc", "applies only to staggered quarks: remove it"),
         ("fermion.0.naik-epsilon=0.3", "fermion.0.naik-epsilon: applies only to staggered quarks: remove it"),
         ("fermion.0.mu=0.1", "clover quarks do not have this parameter: remove it"),
-        ("fermion.0.pseudofermions=2", "applies only to rational functions, which two flavours do not use: remove it"),
+        (
+            "fermion.0.pseudofermions=2",
+            "applies only to rational functions, which two flavours of Wilson-like quarks do not use: remove it",
+        ),
         ("fermion.1.guesses=2", "because one flavour is computed with a rational function and CG"),
         ("fermion.0.hasenbusch-mass=0.5", "give only one of them"),
-        ("fermion.0.level=0,1,1", "give one level, or one for each of 2 pseudofermions"),
+        ("fermion.0.level=0,1,1", "give one level, or one for each of the 2 pseudofermions"),
         ("fermion.0.level=0,2", "some quarks are on level 2, but the last level in trajectory.steps is 1"),
         ("fermion.0.stout-levels=2", "applies to stout links: also give stout-rho, the weight of a staple"),
         ("fermion.0.stout-rho=0.3", "is not a number from 0 to 0.25"),
@@ -197,7 +201,7 @@ fn mistakes_are_reported() {
             "fermion.0.operator=twisted-clover --set fermion.0.mu=0.1 --set fermion.0.method=multigrid",
             "multigrid is not available for quarks with a twisted mass: give \"cg\" or \"bicgstab\"",
         ),
-        ("measure.condensate=1", "condensates are measured for staggered quarks only: remove it"),
+        ("measure.condensate=1", "condensates are measured for staggered quarks only: remove measure.condensate"),
     ] {
         room.fails(2, &format!("rhmc run.toml --out run --backend cpu --set {set}"), &[why]);
     }

@@ -73,10 +73,10 @@ fn setups_of_trajectories_end() {
                  method = \"multigrid\"\nmg-vectors = 8\nmg-block = \"2,2,2,2\"\nmg-improvements = 1000\nmg-relaxations = 1000\n";
     fs::write(room.path("run.toml"), input).unwrap();
     let run = terminated(&room, "rhmc run.toml --out run");
-    assert!(run.stderr.contains("ended after trajectory 0 of 2; continue with --resume"), "{}", run.stderr);
+    assert!(run.stderr.contains("ended before trajectory 1 of 2; continue with --resume"), "{}", run.stderr);
     let quick = "--set lattice=4,4,4,4 --set fermion.0.mg-improvements=1 --set fermion.0.mg-relaxations=1";
     let run = terminated(&room, "rhmc run.toml --out small --set lattice=4,4,4,4");
-    assert!(run.stderr.contains("ended after trajectory 0 of 2; continue with --resume"), "{}", run.stderr);
+    assert!(run.stderr.contains("ended before trajectory 1 of 2; continue with --resume"), "{}", run.stderr);
     room.json(&format!("rhmc run.toml --out small --resume {quick}"));
     room.json(&format!("rhmc run.toml --out at-once {quick}"));
     let of = |folder: &str| lines(&room, folder).iter().map(|line| line["delta_h"].clone()).collect::<Vec<_>>();

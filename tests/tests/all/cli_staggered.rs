@@ -304,7 +304,7 @@ fn mistakes() {
     // A file with spinors is none of colour vectors, though its shape is that of a block of these on another lattice.
     room.json("solve --gauge weak.ildg --mass 0.5 --source random:1 -o spinor.npy");
     let file = "solve --gauge weak.ildg --operator asqtad --mass 0.1 --source file:spinor.npy";
-    room.fails(2, file, &["spinor.npy", "12 numbers per site", "a colour vector field has 3"]);
+    room.fails(2, file, &["spinor.npy", "12 complex numbers per site", "a colour vector field has 3"]);
 }
 
 #[test]

@@ -257,8 +257,7 @@ fn benchmarks_of_solvers() {
         }
     }
     let text = room.run(&format!("{bench} --masses 0.1 {shifts} --backend cpu")).stdout;
-    for part in ["asqtad operator, 3 shifts, multishift: iterations, to 1e-9, 1 sources", "double 8 CG", "single 8 CG"]
-    {
+    for part in ["asqtad operator, 3 shifts, multishift: iterations, to 1e-9, 1 source", "double 8 CG", "single 8 CG"] {
         assert!(text.contains(part), "{text}");
     }
     for heading in ["seconds", "microseconds per iteration", "of multi-shift CG", "rate of the matrix alone"] {
@@ -322,10 +321,10 @@ fn mistakes_of_applications_and_benchmarks() {
     room.json("apply --gauge weak.ildg --operator staggered --mass 0.5 --source random:1 -o colour.npy");
     for name in ["spinor.npy", "spinor.lime"] {
         let line = format!("apply --gauge weak.ildg --operator asqtad --mass 0.1 --source file:{name} -o y.npy");
-        room.fails(2, &line, &[name, "12 numbers per site", "a colour vector field has 3"]);
+        room.fails(2, &line, &[name, "12 complex numbers per site", "a colour vector field has 3"]);
     }
     let line = "apply --gauge weak.ildg --mass 0.1 --source file:colour.npy -o y.npy";
-    room.fails(2, line, &["colour.npy", "3 numbers per site", "a spinor field has 12"]);
+    room.fails(2, line, &["colour.npy", "3 complex numbers per site", "a spinor field has 12"]);
     assert!(!room.path("y.npy").exists());
 
     let base = "bench solver --gauge weak.ildg";

@@ -224,7 +224,7 @@ fn traces_go_on() {
     assert!((fit["traces"][1]["real"]["value"].as_f64().unwrap() - mean).abs() < 1e-14, "{fit}");
     assert!(fit["traces"][1]["disconnected"]["error"].is_number() && fit["configurations"] == 3, "{fit}");
     assert!(room.run("fit t.jsonl").stdout.contains("Re tr Gamma M^-1 / V"));
-    room.fails(2, "fit t.jsonl --window 1:2", &["traces, to which --window does not apply"]);
+    room.fails(2, "fit t.jsonl --window 1:2", &["--window does not apply to traces"]);
     // A page of the lines, and one of the fit, have the same means.
     let page = room.json("report t.jsonl -o t.html");
     assert_eq!(page["sections"][0]["kind"], "traces");

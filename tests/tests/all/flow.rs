@@ -309,6 +309,6 @@ fn a_flow_that_explodes_fails() {
     let room = Room::new();
     room.json("generate random --lattice 4,4,4,4 --seed 1 -o cfg.ildg");
     let run = "measure cfg.ildg --flow 40 --flow-step 20 --backend cpu -o m.jsonl";
-    room.fails(1, run, &["cfg.ildg: the flow is not a number at t = ", "smaller --flow-step than 20"]);
+    room.fails(1, run, &["is not a number at flow time t = ", "smaller --flow-step than 20"]);
     assert_eq!(fs::read_to_string(room.path("m.jsonl")).unwrap(), "");
 }

@@ -439,7 +439,7 @@ fn a_model_is_measured_and_read_again() {
     let bad_point = "studies model --machine m.json --measured p.json";
     fails(&room, 2, 2, bad_point, &["p.json", "points[0].microseconds"]);
     fs::write(room.path("p.json"), point(r#""microseconds": 1"#).replace("half", "fp16")).unwrap();
-    fails(&room, 2, 2, bad_point, &["clover_dslash in fp16 with links of format 12"]);
+    fails(&room, 2, 2, bad_point, &["clover_dslash in fp16 with reconstruct 12"]);
     fails(&room, 2, 2, "studies model --machine m.json --operator asqtad", &["m.json", "clover", "asqtad"]);
     fails(&room, 2, 2, "studies model --machine m.json --precision single", &["m.json", "--precision"]);
     fails(&room, 2, 2, "studies model --grid 1,1,1,3 --lattice 4,4,4,16", &["1×1×1×3", "2"]);

@@ -112,7 +112,7 @@ fn masses_are_plain_sums() {
     room.fails(2, &format!("{run} --out no --set solve.operator=staggered"), &["pcac", "Wilson-like quarks"]);
     room.json("spectrum run.toml --out without --set pcac=false");
     room.fails(2, "fit without --hadron pcac", &["'pcac' is none of pion"]);
-    room.fails(2, "fit without --ca 0.1", &["--ca applies to pcac only", "pcac = true"]);
+    room.fails(2, "fit without --ca 0.1", &["--ca applies to PCAC masses only", "pcac = true"]);
     room.fails(2, "fit found --hadron pcac --window 0:3", &["--window 0:3", "t = 1 to T/2 = 4"]);
     room.fails(2, "fit found --hadron pcac --window 1:5", &["t = 1 to T/2 = 4"]);
 }

@@ -168,7 +168,7 @@ fn every_order<T: Fermion + PartialEq + std::fmt::Debug>() {
             let said = read_fermions::<T>(ReadFrom::Memory(cut), &ReadOptions::default()).unwrap_err().to_string();
             assert!(said.contains("the file is cut short"), "{said}");
             let links = read_gauge(ReadFrom::Memory(&bytes), &ReadOptions::default()).unwrap_err().to_string();
-            assert!(links.contains("the file holds a propagator"), "{links}");
+            assert!(links.contains("the file holds a propagator of"), "{links}");
         }
     }
 }
@@ -477,7 +477,7 @@ fn staggered_propagators_of_milc() {
         assert!(refused(&bytes[..30]).contains("the MILC header needs 36 bytes"));
         let spinors =
             read_fermions::<Spinor>(ReadFrom::Memory(&bytes), &ReadOptions::default()).unwrap_err().to_string();
-        assert!(spinors.contains("the file holds a propagator"), "{spinors}");
+        assert!(spinors.contains("the file holds a propagator of"), "{spinors}");
         // What is written is the same, byte by byte; MILC has single precision only.
         let endian = if big { Endian::Big } else { Endian::Little };
         let metadata = file.header.metadata.clone();
@@ -575,7 +575,7 @@ fn as_arrays<T: Fermion + PartialEq + std::fmt::Debug>(site: &[usize]) {
             let longer = [&bytes[..], &[0; 8]].concat();
             assert!(refused(&longer).contains("8 bytes follow"), "{}", refused(&longer));
             let links = read_gauge(ReadFrom::Memory(&bytes), &ReadOptions::default()).unwrap_err().to_string();
-            assert!(links.contains("the file holds a propagator"), "{links}");
+            assert!(links.contains("the file holds a propagator of"), "{links}");
         }
     }
     // By many processes.
@@ -637,7 +637,7 @@ fn arrays_of_propagators() {
         }
         let other = if operator == "wilson" { "asqtad" } else { "wilson" };
         let apply = format!("apply --gauge weak.ildg --operator {other} --mass 0.3 --source file:array.npy -o no.npy");
-        room.fails(2, &apply, &["array.npy: the file holds", "numbers per site"]);
+        room.fails(2, &apply, &["array.npy: the file holds", "complex numbers per site"]);
     }
 }
 

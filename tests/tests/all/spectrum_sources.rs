@@ -110,7 +110,7 @@ fn origins_are_averaged() {
     room.fails(2, &other, &["line 1: the line was made with another value of origins", "name another folder"]);
     for (set, parts) in [
         ("--set times=3", &["times = 3", "2×4×6×8 has 8 times", "divisor"][..]),
-        ("--set origins=0,0,0,0 --set origins=0,0,0,4", &["[0, 0, 0, 4] and [0, 0, 0, 4] are the same source"]),
+        ("--set origins=0,0,0,0 --set origins=0,0,0,4", &["[0, 0, 0, 4] and [0, 0, 0, 4] give the same source"]),
         ("--set origins=0,0,0,0 --set origins=2,0,0,4", &["origin [2, 0, 0, 4] is outside the lattice 2×4×6×8"]),
         ("--set origins=0,0,0", &["--set origins", "expected four whole numbers"]),
         ("--set origin=0,0,0,0", &["conflicts with", "origin gives one source position"]),
@@ -259,7 +259,10 @@ fn mesons_of_two_masses() {
         ("--set quark.1.kappa=0.1", &["kappa", "mass"]),
         ("--set quark.1.mas=0.1", &["unknown key 'quark.1.mas'", "did you mean 'mass'"]),
         ("--set quark.1.bc-time=periodic", &["bc-time of the quarks light and strange differ"]),
-        ("--set quark.1.operator=staggered --set quark.1.csw=1", &["all staggered or all Wilson-like"]),
+        (
+            "--set quark.1.operator=staggered --set quark.1.csw=1",
+            &["\"strange\" is staggered, but \"light\" is Wilson-like"],
+        ),
         ("--set plot=g5", &["'g5' is none of light-light.1"]),
     ] {
         room.fails(2, &format!("{run} --out no {set}"), parts);

@@ -288,15 +288,19 @@ fn operators_have_stout_links() {
     for (flags, why) in [
         ("--stout-rho 0.3", "'0.3' is not a number from 0 to 0.25"),
         ("--stout-rho -0.1", "'-0.1' is not a number from 0 to 0.25"),
-        ("--stout-rho 0.1 --stout-levels 0", "'0' is not a whole number from 1"),
-        ("--stout-levels 2", "give stout-rho"),
-        ("--stout-spatial", "give stout-rho"),
+        ("--stout-rho 0.1 --stout-levels 0", "'0' is too small: give a whole number from 1"),
+        ("--stout-levels 2", "give --stout-rho"),
+        ("--stout-spatial", "give --stout-rho"),
     ] {
         room.fails(2, &format!("solve --gauge weak.ildg --mass 0.1 --source random:1 {flags}"), &[why]);
     }
     room.json("links hisq weak.ildg fat.npy long.npy");
     let made = "solve --operator hisq --fat fat.npy --long long.npy --mass 0.2 --source random:1 --stout-rho 0.1";
-    room.fails(2, made, &["--stout-rho", "stout-rho has no effect on existing fat links: remove stout-rho"]);
+    room.fails(
+        2,
+        made,
+        &["--stout-rho", "--stout-rho has no effect on fat and long links from files: remove --stout-rho"],
+    );
 }
 
 /// Quarks of a spectrum have stout links, their sources have not.

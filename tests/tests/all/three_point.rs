@@ -242,11 +242,11 @@ fn the_command_makes_three_point_functions() {
     room.fails(2, &other, &["line 1: the line was made with another value of three-point.separations"]);
     for (set, parts) in [
         ("--set three-point.separations=[8]", &["three-point.separations: 8", "has 8 times"][..]),
-        ("--set three-point.separations=[0]", &["whole number of times, at least 1"]),
+        ("--set three-point.separations=[0]", &["whole number of times from 1 to 4096"]),
         ("--set three-point.sink=g6", &["'g6' is none of 1, gx"]),
         ("--set three-point.momentum=[0,0.5,0]", &["whole numbers"]),
         ("--set source=wall --set momenta=0", &["need point or Gaussian-smeared sources"]),
-        ("--set solve.theta=1,0,0,0", &["remove three-point.charge or solve.theta"]),
+        ("--set solve.theta=1,0,0,0", &["remove three-point.charge or theta"]),
     ] {
         room.fails(2, &format!("{run} --out no {set}"), parts);
     }

@@ -438,7 +438,7 @@ fn the_command_makes_three_point_functions() {
             &["projectors", "applies only to three-point.hadron = \"nucleon\"; remove it"],
         ),
         ("--set three-point.separations=[6]", &["three-point.separations: 6", "has 6 times"]),
-        ("--set three-point.separations=[0]", &["whole number of times, at least 1"]),
+        ("--set three-point.separations=[0]", &["whole number of times from 1 to 4096"]),
         ("--set source=wall --set momenta=0", &["need point or Gaussian-smeared sources"]),
     ] {
         room.fails(2, &format!("{run} --out no {set}"), parts);

@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             None => Ok(()),
         }
     };
-    let has = "this program contains double 18, double 12, single 18, single 12: enable the feature";
+    let has = "this program contains the formats double 18, double 12, single 18, single 12: enable the feature";
     let half = Request { precision: Precision::Half, ..single(wilson.into()) };
     refused(solved::<Spinor>(&half), &["in half with links of 12 reals", has, "\"half\" of the crate ferrite"])?;
     let eight = LinkStorage::of(8);

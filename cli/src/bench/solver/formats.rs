@@ -44,7 +44,11 @@ impl FormatsPlan {
         let plan::SystemKeys { shifts, shift_solver, .. } = input.read("");
         let (shifts, strategy) = (shifts.value(), shift_solver.value());
         if shifts.is_none() && strategy.is_some() {
-            input.conflict("shift-solver", "shifts", "applies only to --shifts");
+            input.conflict(
+                "shift-solver",
+                "shifts",
+                "applies only to --shifts: add --shifts, or remove --shift-solver",
+            );
         }
         input.finish("the command line")?;
         let Some((operator, _)) = operator else { return Err(Failure::refused("no operator: give --operator NAME")) };
@@ -62,13 +66,15 @@ impl FormatsPlan {
         match &self.several {
             None if masses.iter().all(|m| m.is_finite() && *m > 0.0) => {}
             None => {
-                let why =
-                    format!("--masses {}: expected numbers above 0 for staggered operators", text::numbers(&masses));
+                let why = format!(
+                    "--masses {}: expected finite numbers above 0 for staggered operators",
+                    text::numbers(&masses)
+                );
                 return Err(Failure::refused(why));
             }
             Some(_) if !masses.iter().all(|m| m.is_finite() && *m >= 0.0) => {
                 let why = format!(
-                    "--masses {}: expected numbers of at least 0 for staggered operators",
+                    "--masses {}: expected finite numbers of at least 0 for staggered operators",
                     text::numbers(&masses)
                 );
                 return Err(Failure::refused(why));
@@ -114,15 +120,19 @@ impl FormatsPlan {
             } else {
                 let recon = name_of(&RECONSTRUCTIONS, scheme.reconstruction);
                 let name = super::table::name(scheme);
-                info!("{name} is skipped, because some links cannot be stored with --reconstruct {recon}");
+                info!(
+                    "the column '{name}' is skipped, because some links of the {} operator cannot be stored with \
+                     --reconstruct {recon}",
+                    self.definition().title
+                );
             }
         }
         if schemes.is_empty() {
             return Err(Failure::refused(format!(
                 "--reconstruct: some links of the {} operator cannot be reconstructed from the requested numbers of \
-                 reals; give --reconstruct 18{}",
+                 reals; give --reconstruct {}",
                 self.definition().title,
-                if self.definition().is_in_u3() { ", 13 or 9" } else { "" }
+                if self.definition().is_in_u3() { "18,13,9, or some of these numbers" } else { "18" }
             ))
             .shared());
         }

@@ -120,8 +120,8 @@ fn subject(args: &SolverBenchArguments) -> Outcome<formats::FormatsPlan> {
         && definition.kind != FermionKind::Staggered
     {
         let why = format!(
-            "'{}' is not an operator of this benchmark: choose one of {}; for Wilson fermions, run `ferrite-studies \
-             mixed-precision`",
+            "'{}' is not an operator of this benchmark: choose one of {}; for the Wilson operator, run \
+             `ferrite-studies mixed-precision`",
             definition.name,
             staggered_names()
         );
@@ -190,7 +190,7 @@ impl StudyFlags {
                 wrong(&format!("--tol {tol}: expected a number above 0 and below 1"))
             }
             StudyFlags { beta, .. } if !(*beta > 0.0 && beta.is_finite()) => {
-                wrong(&format!("--beta {beta}: expected a number above 0"))
+                wrong(&format!("--beta {beta}: expected a finite number above 0"))
             }
             StudyFlags { sources: 0, .. } => wrong("--sources 0: expected at least 1"),
             _ => Ok(SolverStudy { masses, sources: self.sources, tol: self.tol, max_iterations: self.max_iterations }),
@@ -217,7 +217,8 @@ impl StudyFlags {
             None => self.lattice,
         };
         let layout = choice.layout.cut(comm, lattice, hops)?;
-        device.require_all(comm, &memory(layout.cut()), &format!("the study on {lattice}"))?;
+        let study = format!("the study on the local lattice {}", layout.local());
+        device.require_all(comm, &memory(layout.cut()), &study)?;
         let file = self.gauge.as_ref().map(|path| read_gauge(path, &read, &layout, comm)).transpose()?;
         context.session.listen();
         let work = {

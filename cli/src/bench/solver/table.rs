@@ -85,7 +85,8 @@ pub fn print(title: &str, cells: &[&Cell], study: &SolverStudy, rates: &Rates) -
             schemes.push(cell.scheme);
         }
     }
-    let mut text = format!("\n{title}, to {:e}, {} sources\n{:>9}", study.tol, study.sources, "m");
+    let sources = crate::text::count(study.sources as usize, "source");
+    let mut text = format!("\n{title}, to {:e}, {sources}\n{:>9}", study.tol, "m");
     for scheme in &schemes {
         let parameter = parameter(scheme).map_or(method(scheme).into(), |(_, value)| format!("{value:e}"));
         let _ = write!(text, " {:>18}", format!("{} {parameter}", format_name(scheme)));

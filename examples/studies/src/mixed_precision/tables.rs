@@ -86,7 +86,8 @@ impl Tables {
             None => Ok(MASSES.to_vec()),
             Some(masses) if masses.iter().all(|m| m.is_finite() && *m > -4.0) => Ok(masses.clone()),
             Some(masses) => {
-                Err(Failure::refused(format!("--masses {}: expected numbers above -4", crate::text::numbers(masses))))
+                let why = format!("--masses {}: expected finite numbers above -4", crate::text::numbers(masses));
+                Err(Failure::refused(why))
             }
         }
     }
@@ -122,8 +123,8 @@ impl Tables {
 pub fn title(number: u32) -> String {
     let what = match number {
         3 => "iterations in double precision",
-        4 => "iterations of BiCGstab with defect correction in double",
-        _ => "iterations of BiCGstab with reliable updates in double",
+        4 => "iterations of BiCGstab with defect correction in double precision",
+        _ => "iterations of BiCGstab with reliable updates in double precision",
     };
     format!("Table {number}: {what}")
 }

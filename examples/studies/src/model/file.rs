@@ -38,7 +38,10 @@ pub(super) fn wrong(place: impl Into<String>, expected: impl Into<String>) -> Mo
 pub(super) fn number(place: &str, number: f64, least: f64, or_equal: bool) -> Result<f64, ModelFileError> {
     match number.is_finite() && (number > least || or_equal && number == least) {
         true => Ok(number),
-        false => Err(wrong(place, format!("a number {} {least}", if or_equal { "of at least" } else { "above" }))),
+        false => Err(wrong(
+            format!("{place} = {number}"),
+            format!("a number {} {least}", if or_equal { "of at least" } else { "above" }),
+        )),
     }
 }
 
@@ -46,7 +49,7 @@ pub(super) fn number(place: &str, number: f64, least: f64, or_equal: bool) -> Re
 pub(super) fn count(place: &str, number: usize, least: usize) -> Result<usize, ModelFileError> {
     match number >= least && u32::try_from(number).is_ok() {
         true => Ok(number),
-        false => Err(wrong(place, format!("a whole number of at least {least}"))),
+        false => Err(wrong(format!("{place} = {number}"), format!("a whole number from {least} to {}", u32::MAX))),
     }
 }
 
@@ -55,20 +58,21 @@ fn seconds(points: &[MachinePoint]) -> impl Iterator<Item = (f64, f64)> {
     points.iter().map(|point| (point.sites, 1e-6 * point.microseconds))
 }
 fn curve(place: &str, points: &[MachinePoint]) -> Result<TimeCurve, ModelFileError> {
-    TimeCurve::new(seconds(points)).map_err(|why| broken(place, &why))
+    TimeCurve::new(seconds(points)).map_err(|why| broken(place, points, "above 0", &why))
 }
 fn polyline(place: &str, points: &[MachinePoint]) -> Result<Polyline, ModelFileError> {
-    Polyline::new(seconds(points)).map_err(|why| broken(place, &why))
+    Polyline::new(seconds(points)).map_err(|why| broken(place, points, "of at least 0", &why))
 }
-fn broken(place: &str, why: &TimeCurveError) -> ModelFileError {
+fn broken(place: &str, points: &[MachinePoint], range: &str, why: &TimeCurveError) -> ModelFileError {
     match why {
         TimeCurveError::Empty => wrong(place, "a list of at least one point"),
         TimeCurveError::Size(k) => wrong(
-            format!("{place}[{k}].sites"),
-            "a number above 0, different from those of all \
-                                                                         other points",
+            format!("{place}[{k}].sites = {}", points[*k].sites),
+            format!("a number {range}, different from the sites of all other points"),
         ),
-        TimeCurveError::Time(k) => wrong(format!("{place}[{k}].microseconds"), "a number above 0"),
+        TimeCurveError::Time(k) => {
+            wrong(format!("{place}[{k}].microseconds = {}", points[*k].microseconds), format!("a number {range}"))
+        }
     }
 }
 fn lines(place: &str, all: &MachineDirections) -> Result<[Polyline; 4], ModelFileError> {
@@ -145,8 +149,8 @@ impl Machine {
             return Err(wrong("the file", "a JSON object"));
         }
         if read::schema(&file) != Some(MachineRecord::SCHEMA) {
-            let expected = format!("\"{}\"", MachineRecord::SCHEMA);
-            return Err(wrong("schema", expected));
+            let place = read::schema(&file).map_or("schema".into(), |found| format!("schema = \"{found}\""));
+            return Err(wrong(place, format!("\"{}\"", MachineRecord::SCHEMA)));
         }
         let file: MachineRecord = read::read(&file).map_err(ModelFileError::Type)?;
         let operation = |(k, o): (usize, &MachineOperation)| -> Result<OperationTimes, ModelFileError> {
@@ -201,7 +205,10 @@ fn iterations(all: MachineIterations) -> Result<IterationCounts, ModelFileError>
         number(&place("sites"), domain.sites, 0.0, false)?;
         number(&place("iterations"), domain.iterations, 0.0, false)?;
         if domains[..k].iter().any(|other| other.sites == domain.sites) {
-            return Err(wrong(place("sites"), "a number different from those of all other domains"));
+            return Err(wrong(
+                format!("{} = {}", place("sites"), domain.sites),
+                "different from the sites of all other domains",
+            ));
         }
     }
     Ok(IterationCounts {

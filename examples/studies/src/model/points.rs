@@ -113,7 +113,8 @@ pub fn points_from_json(text: &str) -> Result<Vec<MeasuredPoint>, ModelFileError
         }
         _ => {
             let (points, bench) = (ScalingPoints::SCHEMA, BenchRecord::SCHEMA);
-            Err(wrong("schema", format!("\"{points}\" or \"{bench}\", which `ferrite bench dslash --json` prints")))
+            let place = read::schema(&file).map_or("schema".into(), |found| format!("schema = \"{found}\""));
+            Err(wrong(place, format!("\"{points}\" or \"{bench}\", which `ferrite bench dslash --json` prints")))
         }
     }
 }
@@ -126,7 +127,10 @@ fn extents(place: &str, numbers: [usize; 4], most: usize, things: &str) -> Resul
     let product = numbers.iter().try_fold(1usize, |product, n| product.checked_mul(*n));
     match product.filter(|product| *product <= most) {
         Some(_) => Ok(numbers),
-        None => Err(wrong(place, format!("four numbers whose product, the number of {things}, is at most {most}"))),
+        None => Err(wrong(
+            format!("{place} = {numbers:?}"),
+            format!("a list of four numbers whose product, the number of {things}, is at most {most}"),
+        )),
     }
 }
 fn grid(place: &str, numbers: [usize; 4]) -> Result<ProcessGrid, ModelFileError> {
@@ -137,7 +141,8 @@ fn grid(place: &str, numbers: [usize; 4]) -> Result<ProcessGrid, ModelFileError>
 fn measured(place: &str, point: &ScalingPoint, grid: ProcessGrid) -> Result<MeasuredPoint, ModelFileError> {
     let at = |key: &str| format!("{place}.{key}");
     let lattice = extents(&at("lattice"), point.lattice.unwrap_or_default(), MOST_SITES, "sites")?;
-    grid.check(lattice, 1).map_err(|why| wrong(at("lattice"), format!("a lattice that fits its grid: {why}")))?;
+    grid.check(lattice, 1)
+        .map_err(|why| wrong(at("lattice"), format!("a lattice that fits the process grid {grid}: {why}")))?;
     let measured = match (point.microseconds, point.efficiency) {
         (Some(time), None) => MeasuredValue::Seconds(1e-6 * number(&at("microseconds"), time, 0.0, false)?),
         (None, Some(efficiency)) => {

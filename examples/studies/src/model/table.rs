@@ -21,11 +21,11 @@ pub fn head(machine: &Machine, cluster: &Cluster) -> String {
         );
     }
     let (latency, gbps) = (1e6 * cluster.network.latency, 1e-9 * cluster.network.bandwidth);
-    let hosts = cluster.gpus_per_host;
+    let gpus = count(cluster.gpus_per_host, "GPU");
     let _ = writeln!(
         text,
-        "time of an exchange between hosts of {hosts} GPUs (assumed, not measured): {latency:.1} us + bytes / {gbps:.1} \
-         GB/s"
+        "time of an exchange between hosts with {gpus} each (assumed, not measured): {latency:.1} us + bytes / \
+         {gbps:.1} GB/s"
     );
     text
 }
@@ -58,7 +58,7 @@ pub fn compared(compared: &[Comparison]) -> String {
             100.0 * deviation
         );
     }
-    let _ = writeln!(text, "largest deviation of a predicted time: {:.1}%", 100.0 * worst.deviation);
+    let _ = writeln!(text, "largest deviation of a predicted from a measured time: {:.1}%", 100.0 * worst.deviation);
     text
 }
 
@@ -67,7 +67,11 @@ pub fn predictions(predictions: &Predictions<'_>) -> String {
     let mut text = of_operations(predictions) + &of_solvers(predictions);
     if !predictions.left_out.is_empty() {
         let numbers: Vec<_> = predictions.left_out.iter().map(ToString::to_string).collect();
-        let _ = writeln!(text, "\nthe lattice of strong scaling cannot be divided among {} GPUs", numbers.join(", "));
+        let _ = writeln!(
+            text,
+            "\nthe lattice of strong scaling cannot be divided among these numbers of GPUs: {}",
+            numbers.join(", ")
+        );
     }
     text
 }
@@ -86,11 +90,11 @@ fn of_operations(predictions: &Predictions<'_>) -> String {
         let (name, links) = (&first.operation.name, &first.operation.format.reconstruct);
         let _ = writeln!(
             text,
-            "\n{name}, {links} reals, {}: us and efficiency; * marks times that exchanges limit",
+            "\n{name}, reconstruct {links}, {}: us and efficiency; * marks times that exchanges limit",
             what(&first.case)
         );
         let formats = table.iter().map(|rows| format!(" {:>20}", rows[0].operation.format.precision));
-        let _ = writeln!(text, "{:>5} {:>12} {:>14}{}", "GPUs", "grid", "of each", formats.collect::<String>());
+        let _ = writeln!(text, "{:>5} {:>12} {:>14}{}", "GPUs", "grid", "on each GPU", formats.collect::<String>());
         for (k, row) in table[0].iter().enumerate() {
             let _ = write!(text, "{}", place(&row.case));
             for row in table.iter().filter_map(|rows| rows.get(k)) {
@@ -110,17 +114,17 @@ fn of_solvers(predictions: &Predictions<'_>) -> String {
     for rows in predictions.solvers.chunk_by(same) {
         let _ = writeln!(
             text,
-            "\nsolver, {} {}, {}: us and TFLOP/s of an iteration{}",
+            "\nsolver, precision {}, reconstruct {}, {}: us and TFLOP/s of an iteration{}",
             rows[0].format.precision,
             rows[0].format.reconstruct,
             what(&rows[0].case),
             if rows[0].times.solves.is_some() {
-                "; seconds of BiCGstab and GCR-DD; ~ marks extrapolated iterations"
+                "; seconds of a solve by BiCGstab and by GCR-DD; ~ marks extrapolated numbers of iterations"
             } else {
                 ""
             }
         );
-        let _ = write!(text, "{:>5} {:>12} {:>14} {:>10} {:>9}", "GPUs", "grid", "of each", "us", "TFLOP/s");
+        let _ = write!(text, "{:>5} {:>12} {:>14} {:>10} {:>9}", "GPUs", "grid", "on each GPU", "us", "TFLOP/s");
         let heads = format!(" {:>9} {:>9} {:>10} {:>5}", "BiCGstab", "GCR-DD", "iterations", "gain");
         let _ = writeln!(text, "{}", if rows[0].times.solves.is_some() { heads.as_str() } else { "" });
         for PredictedSolver { case, times, .. } in rows {
@@ -154,8 +158,8 @@ fn operations<'a, 'b>(all: &'b [&'a [PredictedOperation<'a>]]) -> Vec<Vec<&'b [P
 
 fn what(case: &ScalingCase) -> String {
     match case.scaling {
-        Scaling::Strong => format!("{} in all", extents(case.cut.lattice)),
-        Scaling::Weak => format!("{} for each GPU", extents(case.cut.local())),
+        Scaling::Strong => format!("strong scaling of {}", extents(case.cut.lattice)),
+        Scaling::Weak => format!("weak scaling with {} on each GPU", extents(case.cut.local())),
     }
 }
 

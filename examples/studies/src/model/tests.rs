@@ -240,12 +240,12 @@ fn files_that_are_no_machines() {
     for (bad, part) in [
         ("{".into(), "not JSON"),
         ("[]".into(), "the file is not a JSON object"),
-        (with("/schema", "ferrite.machine/2".into()), "schema is not \"ferrite.machine/1\""),
+        (with("/schema", "ferrite.machine/2".into()), "schema = \"ferrite.machine/2\" is not \"ferrite.machine/1\""),
         (with("/operations", Value::Array(Vec::new())), "operations is not a list of at least one"),
         (with("/operations/1/alone/2/microseconds", 0.into()), "operations[1].alone[2].microseconds"),
         (with("/operations/1/alone/2/sites", 4096.into()), "operations[1].alone[2].sites"),
         (with("/operations/1/alone", Value::Array(Vec::new())), "operations[1].alone is not a list of at least"),
-        (with("/operations/0/hops", 0.into()), "operations[0].hops is not a whole number of at least 1"),
+        (with("/operations/0/hops", 0.into()), "operations[0].hops = 0 is not a whole number from 1 to"),
         (with("/operations/0/beside/z", Value::Null), "operations[0].beside.z: invalid type: null"),
         (with("/operations/3/exterior/x/0/microseconds", (-1).into()), "operations[3].exterior.x[0].microseconds"),
         (with("/exchanges/1/gbps", "fast".into()), "exchanges[1].gbps: invalid type: string"),
@@ -255,7 +255,7 @@ fn files_that_are_no_machines() {
         (with("/iterations/bicgstab/iterations", Value::Null), "iterations.bicgstab.iterations"),
         (
             with("/iterations/once_microseconds", (-1).into()),
-            "iterations.once_microseconds is not a number of at least 0",
+            "iterations.once_microseconds = -1 is not a number of at least 0",
         ),
     ] {
         let message = Machine::from_json(&bad).unwrap_err().to_string();

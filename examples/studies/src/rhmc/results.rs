@@ -152,7 +152,7 @@ pub fn table(results: &[SettingResult], device: &str) -> String {
             result.accepted[0]
         );
     }
-    text + "links and momenta: irreversibility, eqs. 14 and 15 of Bonati et al. (2011)\n"
+    text + "columns links and momenta: irreversibility, eqs. 14 and 15 of Bonati et al. (2011)\n"
 }
 
 /// Figure that corresponds to one of the paper.

@@ -88,7 +88,7 @@ impl<'a> EnsembleStudy<'a> {
         let halved = halved.into_iter().chain(args.steps.iter().map(|steps| ("--steps", *steps)));
         if let Some((flag, value)) = halved.into_iter().find(|(_, value)| *value < 2) {
             return refuse(format!(
-                "{flag} {value}: must be at least 2, because some settings use half of this number"
+                "{flag}: {value} is too small; give at least 2, because some runs of the study use half of the number"
             ));
         }
         if args.reversibility > args.trajectories {
@@ -122,7 +122,8 @@ impl<'a> EnsembleStudy<'a> {
             if serde_json::from_str::<StudySettings>(&text).is_ok_and(|old| old == mine) {
                 return Ok(());
             }
-            let why = "contains a study with other settings: name another folder, or give the settings in study.json";
+            let why = "contains a study with other settings (study.json): name another folder with --out, or give the \
+                       flags with which that study was started";
             return Err(Failure::refused(format!("{} {why}", args.out.display())));
         }
         let failed = |why| Failure::refused(format!("the folder {} cannot be created: {why}", args.out.display()));

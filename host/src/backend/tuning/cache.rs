@@ -36,8 +36,8 @@ pub enum CacheError {
     },
     /// The file is not a tune cache, or is damaged.
     #[error(
-        "{} is not a complete tune cache: {why}; remove it or replace it with `ferrite tune --retune`, or name another \
-         file with FERRITE_TUNE_CACHE", path.display()
+        "{} is not a complete tune cache: {why}; remove the file, replace it with `ferrite tune --retune`, or name \
+         another file with FERRITE_TUNE_CACHE", path.display()
     )]
     Damaged {
         /// Path of the file.
@@ -138,7 +138,7 @@ impl TuneCache {
                 .map_err(|why| damaged(why.to_string())),
             Ok(version) => Err(CacheError::OtherVersion { path: path.into(), version }),
             Err(_) if file["version"].is_null() => Err(damaged("the key \"version\" is missing".into())),
-            Err(_) => Err(damaged(format!("the version {} is not a whole number", file["version"]))),
+            Err(_) => Err(damaged(format!("the key \"version\" is {}, not the number {VERSION}", file["version"]))),
         }
     }
 

@@ -263,9 +263,14 @@ impl MonomialDefinition {
 /// # Errors
 /// A sentence that names the text that is not such a number.
 pub fn whole_numbers(typed: &str, range: &RangeInclusive<usize>) -> Result<Vec<usize>, String> {
-    let one = |text: &str| match text.trim().replace('_', "").parse::<usize>() {
-        Ok(n) if range.contains(&n) => Ok(n),
-        _ => Err(format!("'{}' is not a whole number from {} to {}", text.trim(), range.start(), range.end())),
+    let one = |text: &str| {
+        let (text, expected) = (text.trim(), format!("a whole number from {} to {}", range.start(), range.end()));
+        match text.replace('_', "").parse::<usize>() {
+            Ok(n) if range.contains(&n) => Ok(n),
+            Ok(n) if n > *range.end() => Err(format!("'{text}' is too large: give {expected}")),
+            Ok(_) => Err(format!("'{text}' is too small: give {expected}")),
+            Err(_) => Err(format!("'{text}' is not {expected}")),
+        }
     };
     typed.split(',').map(one).collect()
 }

@@ -77,7 +77,9 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
     let flavours = parsed(keys, "flavours", |typed| {
         let one = |text: &str| match text.trim().parse::<Fraction>() {
             Ok(n) if n.value() != 0.0 => Ok(n),
-            Ok(_) => Err("0 flavours have no effect: remove these quarks".into()),
+            Ok(_) => Err("a mass with 0 flavours has no effect: remove the mass and the 0, or the whole table if it \
+                          has no other mass"
+                .into()),
             Err(why) => Err(why.to_string()),
         };
         typed.split(',').map(one).collect::<Result<Vec<_>, String>>()

@@ -27,7 +27,7 @@ pub(super) static TWO_FLAVOURS: MonomialDefinition = MonomialDefinition {
         ("guesses", KeyKind::Count),
     ],
     methods: &[Method::CG, Method::BICGSTAB, Method::MULTIGRID],
-    refusal: "applies only to rational functions, which two flavours do not use: remove it",
+    refusal: "applies only to rational functions, which two flavours of Wilson-like quarks do not use: remove it",
     resolve,
 };
 
@@ -81,8 +81,7 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
     let mass = operator.wilson.mass;
     if heavy.iter().any(|(heavy, _)| *heavy <= mass) || !heavy.is_sorted_by(|(a, _), (b, _)| a <= b) {
         for key in ["hasenbusch-mass", "hasenbusch-kappa"] {
-            let why =
-                format!("list quarks from light to heavy, all heavier than the quarks of the table, with {called}");
+            let why = format!("the quarks of this table have {called}: list only heavier ones, from light to heavy");
             keys.refuse(key, &why);
         }
         return None;

@@ -48,7 +48,7 @@ impl WilsonTable {
             [level] => self.levels = vec![level; pseudofermions],
             _ if self.levels.len() == pseudofermions => {}
             _ => {
-                let others = format!(", or one for each of {pseudofermions} pseudofermions");
+                let others = format!(", or one for each of the {pseudofermions} pseudofermions");
                 let others = if pseudofermions == 1 { "" } else { others.as_str() };
                 keys.refuse("level", &format!("give one level{others}"));
                 return None;

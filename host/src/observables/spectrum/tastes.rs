@@ -112,7 +112,10 @@ impl FromStr for SpinTaste {
         let found = SpinTaste { spin, taste };
         match found.is_at_one_time() {
             true => Ok(found),
-            false => Err(format!("'{text}' shifts quarks in time: gt must be in both spin and taste, or in neither")),
+            false => Err(format!(
+                "'{text}' shifts quarks in time: gt must be a factor of both spin and taste, or of neither; g5 is gx gy \
+                 gz gt"
+            )),
         }
     }
 }

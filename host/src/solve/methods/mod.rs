@@ -50,7 +50,7 @@ pub fn methods_for(kind: FermionKind) -> Vec<(&'static str, &'static Method)> {
 pub(super) fn not_for_staggered() -> &'static str {
     static WHY: LazyLock<String> = LazyLock::new(|| {
         let titles: Vec<_> = methods_for(FermionKind::Staggered).iter().map(|(_, method)| method.titles[1]).collect();
-        format!("staggered operators are solved with {}, applied to M†M itself", titles.join(" or "))
+        format!("staggered operators are solved with {} on M†M: choose one of these methods", titles.join(" or "))
     });
     &WHY
 }

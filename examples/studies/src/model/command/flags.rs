@@ -62,13 +62,13 @@ impl Asked {
         let bandwidth = args.network_gbps.map_or(bandwidth, |gbps| 1e9 * gbps);
         if !(latency >= 0.0 && latency.is_finite()) {
             return refused(format!(
-                "--network-latency-us {}: expected a number of at least 0, in microseconds",
+                "--network-latency-us {}: expected a finite number of at least 0, in microseconds",
                 args.network_latency_us.unwrap_or_default()
             ));
         }
         if !(bandwidth > 0.0 && bandwidth.is_finite()) {
             return refused(format!(
-                "--network-gbps {}: expected a number above 0, in 10^9 bytes per second",
+                "--network-gbps {}: expected a finite number above 0, in 10^9 bytes per second",
                 args.network_gbps.unwrap_or_default()
             ));
         }
@@ -80,8 +80,9 @@ impl Asked {
                 let points = points_from_json(&read(path)?).map_err(|why| wrong(why.to_string()))?;
                 if points.is_empty() {
                     Err(wrong(
-                        "the file contains no points to compare with predictions: name a file of points \
-                         (docs/output.md) or output of `ferrite bench dslash --json`"
+                        "the file contains no points to compare with predictions: name a file in the format \
+                         ferrite.scaling-points/1 (docs/output.md), or output of `ferrite bench dslash --json` for one \
+                         right-hand side"
                             .into(),
                     ))
                 } else {
@@ -165,16 +166,16 @@ fn shown(args: &ModelBenchArguments) -> Outcome<FormatFilter> {
 fn fitting(machine: Machine, operator: Option<&String>, shown: &FormatFilter) -> Result<Machine, String> {
     if let Some(operator) = operator.filter(|operator| **operator != machine.operator) {
         return Err(format!(
-            "the file describes the operator {}, but --operator requests {operator}: remove --operator, or measure \
-             {operator} and name the new file",
+            "the file describes the operator {}, but --operator requests {operator}: remove --operator, or name a file \
+             of measurements of {operator} with --machine",
             machine.operator
         ));
     }
     if machine.operations.iter().any(|operation| shown.has(&operation.format)) {
         Ok(machine)
     } else {
-        Err("the file has no operations in the formats of --precision and --reconstruct: choose other formats, or \
-             measure these formats and name the new file"
+        Err("the file contains no measurements in the formats of --precision and --reconstruct: choose other formats, \
+             or name another file of measurements with --machine"
             .into())
     }
 }

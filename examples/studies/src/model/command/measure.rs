@@ -37,7 +37,7 @@ pub fn measure(formats: &ModelFormats, asked: &Asked, context: &Context) -> Outc
     if let Some(other) = hosts.iter().find(|host| **host != hosts[0]) {
         let why = format!(
             "processes run on the hosts {} and {other}, but the measurement needs a single host: start all processes \
-             on one host; --network-latency-us and --network-gbps describe the network between hosts",
+             on one host, and describe the network between hosts with --network-latency-us and --network-gbps",
             hosts[0]
         );
         return Err(Failure::refused(why).shared());
@@ -60,16 +60,16 @@ pub fn measure(formats: &ModelFormats, asked: &Asked, context: &Context) -> Outc
             .shared()
     })?;
     let weak = choice.layout.clone().or_grid(dims).cut(comm, whole, reach)?;
-    let fits = |lattice: Lattice| {
+    let fits = |lattice: Lattice, flag: &str| {
         let needs = memory(lattice, 1, &[definition]);
-        device.require_all(comm, &needs, &format!("the model with {lattice} on each GPU"))
+        device.require_all(comm, &needs, &format!("the measurement on the local lattice {lattice}, from {flag},"))
     };
     for reference in reference_lattices(local, reach) {
-        fits(Lattice::new(reference.local).map_err(|why| Failure::refused(why).shared())?)?;
+        fits(Lattice::new(reference.local).map_err(|why| Failure::refused(why).shared())?, "--local")?;
     }
-    fits(local)?;
+    fits(local, "--local")?;
     let (mut layouts, mut largest) = (vec![weak], local);
-    match fits(strong.local()) {
+    match fits(strong.local(), "--lattice") {
         Ok(()) => {
             largest = if strong.local().volume() > local.volume() { strong.local() } else { local };
             layouts.push(strong);

@@ -164,16 +164,17 @@ fn from_file(machine: &Machine, asked: &Asked, comm: &RunCommunicator) -> Outcom
     if compared.is_empty() {
         let MeasuredPoint { operator, precision, reconstruct, .. } = &asked.points[0];
         let why = format!(
-            "the measurements of the machine contain none of the operations of the points in --measured, such as \
-             {operator} in {precision} with links of format {reconstruct}: measure these operations too, or remove \
-             --measured"
+            "no point in --measured can be predicted, because the measurements of the machine lack their operations, \
+             transports or iteration counts; the first point is {operator} in {precision} with reconstruct \
+             {reconstruct}: measure the machine with the --operator, --precision and --reconstruct of the points, or \
+             remove --measured"
         );
         return comm.agree(Err(Failure::refused(why)));
     }
     if missing > 0 {
         warn!(
-            "skipping {missing} of {} points in --measured, because the measurements of the machine do not contain \
-             their operations or transports",
+            "skipping {missing} of {} points in --measured, because the measurements of the machine lack their \
+             operations, transports or iteration counts",
             asked.points.len()
         );
     }
