@@ -219,6 +219,9 @@ impl QuarkGroup {
         let fitting = of_kind.iter().find(|monomial| monomial.flavours == flavours).or(of_kind.last());
         let monomial = fitting.expect("there are parts of the action for each kind");
         monomial.refuse_others(keys, operator);
+        if kind == FermionKind::Wilson {
+            keys.needed(flavours.is_some(), "flavours", "flavours = 2");
+        }
         let resolved = (monomial.resolve)(keys, operator);
         resolved.filter(|_| several.is_none() || flavours.is_some())
     }
