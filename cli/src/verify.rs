@@ -32,7 +32,7 @@ pub struct ReadFlags {
     /// Number of the field in a LIME file that contains several, from 0 [default: the first, or all fermion fields]
     #[arg(long, value_name = "N")]
     record: Option<usize>,
-    /// Accept a file whose checksum, plaquette, link trace or length differs from its header
+    /// Accept a file although its checksum, plaquette or link trace is not that of its header, or although bytes follow the data
     #[arg(long)]
     no_verify: bool,
     /// Accept links that are not in SU(3)

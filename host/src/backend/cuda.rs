@@ -181,11 +181,8 @@ impl Cuda {
         Self::devices()?;
         let mut version = 0;
         // SAFETY: writes one integer.
-        raw(
-            unsafe { sys::cuDriverGetVersion(&mut version) },
-            "reading the version of the CUDA driver",
-            "this machine",
-        )?;
+        let code = unsafe { sys::cuDriverGetVersion(&mut version) };
+        raw(code, "reading the version of the CUDA driver", "this machine")?;
         Ok((version / 1000, version % 1000 / 10))
     }
 

@@ -345,8 +345,9 @@ mod with_library {
             }
         };
         let Some(offset) = found.offset else {
-            let expected = "a contiguous dataset; convert the file with `h5repack -l CONTI IN OUT`";
-            return bad("layout", format!("chunked, compressed or empty dataset {name}"), expected);
+            let expected =
+                "a contiguous dataset with data; if it has data, convert the file with `h5repack -l CONTI IN OUT`";
+            return bad("storage", format!("dataset {name} is chunked, compressed or empty"), expected);
         };
         let stacked = if lattice.len() + site.len() < shape.len() { Some(fields) } else { None };
         let sum = found.checksum.as_deref().and_then(|text| {

@@ -439,6 +439,6 @@ mod tests {
         let refused = said(write_gauge(WriteTo::Writer(&mut file), &gauge(), &single));
         assert!(refused.contains("double precision only"), "{refused}");
         let refused = said(write_fermion(WriteTo::Writer(&mut file), &columns()[0], &options()));
-        assert!(refused.contains("a KYU file holds a propagator of 12 spinors; write SciDAC or npy"), "{refused}");
+        assert!(refused.contains("a KYU file holds only a propagator of 12 spinors; write SciDAC or npy"), "{refused}");
     }
 }

@@ -31,7 +31,7 @@ pub static MILC: FileFormat = FileFormat {
     name: "milc",
     title: "MILC version 5",
     flag: Some("milc"),
-    summary: "MILC version 5; MILC's staggered propagator for three colour vectors",
+    summary: "links in MILC version 5, or three colour vectors as MILC's staggered propagator",
     missing_feature: None,
     only: Some(OnlyPrecision { precision: FilePrecision::Single, whose: "MILC files", others: "ILDG or NERSC" }),
     links: Some(LinksFormat {

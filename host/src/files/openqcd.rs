@@ -145,7 +145,7 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
         offset: HEADER,
         data_length: available - HEADER,
         checksum: None,
-        // The header stores all bits of the sum, so the value has no printed digits.
+        // The header stores the plaquette as a binary number, not as printed digits, so the value has full resolution.
         plaquette: Some(Printed { value: plaquette(bytes, endian) / 3.0, resolution: 0.0 }),
         link_trace: None,
         metadata: Vec::new(),

@@ -584,7 +584,7 @@ fn npy_headers_are_those_of_numpy() {
     for (from, to, says) in [
         ("False", "True ", "fortran_order is \"True \", expected False"),
         ("<c16", "<f16", "descr is \"<f16\""),
-        ("(8, 6", "(9, 6", "the data of a 2×4×6×9 lattice"),
+        ("(8, 6", "(9, 6", "the field on a 2×4×6×9 lattice"),
         ("(8, 6", "(6, 8", ""),
         ("4, 3)", "3, 4)", "shape is"),
         ("(8, 6", "(99999999999999999999999998, 6", "shape is"),

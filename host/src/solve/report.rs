@@ -54,8 +54,8 @@ pub struct Report {
     pub may_help: Option<&'static Method>,
     /// Reason why a solver gave up although the true residuals of its solutions are at or below the tolerance; `None` otherwise.
     pub gave_up: Option<Unsolved>,
-    /// Storage of the links. It has 12 reals if 8 were requested but some links are singular, and 13 if 12 were requested but long links
-    /// are in U(3).
+    /// Storage of the links. It differs from the requested one if that cannot represent all links; for example, it has 12 reals if 8 were
+    /// requested but the first row of a link is (a, 0, 0).
     pub reconstruction: LinkStorage,
     /// Report of multigrid, if multigrid was the method.
     pub multigrid: Option<MultigridReport>,

@@ -27,8 +27,8 @@ impl SinkOf {
             SinkOf::Nucleon(..) => Gamma::five(),
         }
     }
-    /// Returns the sequential source η for all components. `fields` are the solutions for all components of the source, on the sites of a
-    /// section of the sink's time slice.
+    /// Returns the sequential source η for all components, on the sites of `section`. `fields` are the solutions for all components of the
+    /// source on these sites; `at` is the place of the sink.
     pub fn sources(self, section: Section, fields: &[HostSpinor], at: &SinkPlace) -> Vec<HostSpinor> {
         let SinkPlace { momentum, origin, time, .. } = *at;
         match self {

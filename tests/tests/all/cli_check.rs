@@ -182,7 +182,7 @@ fn input_files() {
     for (flags, why) in [
         ("--grid 1,1,1,3", "extent 8 along t cannot be divided into 3 equal parts"),
         ("--grid 1,1,1,0", "no processes along t"),
-        ("--grid 1,1,1,0 --processes 2", "1×1×1×2"),
+        ("--grid 1,1,1,0 --processes 2", "1,1,1,2"),
         ("--grid 1,1,1,2 --processes 4", "the process grid 1×1×1×2 has 2 processes, but the run has 4"),
         ("--processes 3", "cannot be divided among 3 processes"),
         ("--processes 0", "--processes"),
@@ -238,7 +238,7 @@ fn input_files() {
         "run.toml:7:18: max-iterations: expected a whole number",
         "run.toml:8:9: gauge: absent.ildg: cannot open",
         "run.toml:9:20: keep-unconverged: expected true or false",
-        "run.toml:10:11: threads: '0' is not",
+        "run.toml:10:11: threads: '0' is too small",
     ];
     let found: Vec<_> = places.iter().map(|place| run.stderr.find(place)).collect();
     assert!(found.iter().all(Option::is_some) && found.is_sorted(), "{found:?}\n{}", run.stderr);

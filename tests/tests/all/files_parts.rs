@@ -421,7 +421,7 @@ fn bad_blocks() {
     fs::write(&path, [&good[..], b"?"].concat()).unwrap();
     assert!(read(0).contains("1 bytes follow"));
     write_fermion(&path, &fields[0], &options).unwrap();
-    assert!(read(0).contains("expected a block of spinor fields"));
+    assert!(read(0).contains("expected several fields of type spinor"), "{}", read(0));
     // Refused, and the old file stays.
     let before = fs::read(&path).unwrap();
     let mut bad = fields.clone();

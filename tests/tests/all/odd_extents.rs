@@ -77,7 +77,7 @@ fn every_format_but_openqcds_holds_them() {
         }
         let options = WriteOptions { format: &OPENQCD, ..Default::default() };
         let said = write_gauge(WriteTo::Writer(&mut Vec::new()), &gauge, &options).unwrap_err().to_string();
-        assert!(said.contains("every extent must be even"), "{said}");
+        assert!(said.contains("even extents only"), "{said}");
         let columns: Vec<_> = (0..12).map(|_| spinor(size)).collect();
         for format in [&SCIDAC, &NPY] {
             let options = WriteOptions { format, ..Default::default() };
@@ -152,7 +152,7 @@ fn devices_and_commands_that_need_them_refuse() {
         let copy = read_gauge(&room.path(&format!("copy.{format}")), &ReadOptions::default()).unwrap();
         assert!(copy.gauge == gauge, "{format}");
     }
-    room.fails(2, "convert odd.ildg odd.openqcd", &["odd.openqcd", "every extent must be even"]);
+    room.fails(2, "convert odd.ildg odd.openqcd", &["odd.openqcd", "even extents only"]);
     let parts = ["odd.ildg: extent x = 3 of lattice [3, 4, 5, 6]: every extent must be even", "`ferrite verify`"];
     room.fails(2, "solve --gauge odd.ildg --mass 0.1 --source random:1", &parts);
     room.fails(2, "measure odd.ildg", &parts);

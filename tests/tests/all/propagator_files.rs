@@ -678,7 +678,7 @@ fn the_program_reads_and_writes_propagators() {
     room.fails(
         2,
         &format!("{solve} --mass 0.3 --sources 11 -o x.lime"),
-        &["x.lime", "write 11 fields into one .npy file"],
+        &["x.lime", "end the name in .npy to write 11 fields into one file"],
     );
     room.fails(2, "convert wilson.lime x.ildg", &["x.ildg", ".npy or .lime"]);
     room.json("convert wilson.npy one.dat --format scidac");
@@ -686,7 +686,7 @@ fn the_program_reads_and_writes_propagators() {
     (0..2).for_each(|seed| many += &format!(" --source random:{seed}"));
     let many = many.replace(" --source point:0,0,0,0", "");
     room.json(&format!("{many} --mass 0.3 -o two.npy"));
-    room.fails(2, "convert two.npy two.dat --format scidac", &["two.npy holds 2 fields", "--format npy"]);
+    room.fails(2, "convert two.npy two.dat --format scidac", &["two.npy holds 2 spinor fields", "--format npy"]);
     room.json("convert two.npy two.dat --format npy --precision single");
     // One field alone.
     let one = WriteOptions { format: &NPY, ..Default::default() };

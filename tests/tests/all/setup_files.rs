@@ -379,7 +379,7 @@ fn ranks_fail_together() {
     let differs = |rank| SetupHeader { links: format!("{}", rank / 3), ..header.clone() };
     refused(&differs, &fields, "the headers of rank 3 and rank 0 differ; give the same header on all ranks");
     refused(&|_| SetupHeader { vectors: 0, ..header.clone() }, &[], "1 to 1024 vectors");
-    refused(&|_| SetupHeader { operator: json!([1]), ..header.clone() }, &[], "not a JSON object");
+    refused(&|_| SetupHeader { operator: json!([1]), ..header.clone() }, &[], "must be a JSON object");
     refused(&|_| SetupHeader { links: "x".repeat(1 << 16), ..header.clone() }, &[], "longer than 64 KiB");
     refused(
         &|_| SetupHeader { lattice: longer, ..header.clone() },

@@ -175,7 +175,11 @@ fn batches_of_components() {
         assert!(run.stderr.contains(&format!("info: input: {line}\n")), "{line} is not in {}", run.stderr);
     }
     room.fails(2, "spectrum wilson.toml --out no --set solve.batch=3", &["solve.batch", "batch = N"]);
-    room.fails(2, "spectrum wilson.toml --out no --set solve.sources=3", &["solve.sources", "applies only to"]);
+    room.fails(
+        2,
+        "spectrum wilson.toml --out no --set solve.sources=3",
+        &["solve.sources", "does not apply to `ferrite spectrum`"],
+    );
     room.fails(2, "spectrum wilson.toml --out no --batch 0", &["--batch", "1 to 64"]);
 }
 

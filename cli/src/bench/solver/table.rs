@@ -120,7 +120,7 @@ pub fn print(title: &str, cells: &[&Cell], study: &SolverStudy, rates: &Rates) -
     text
 }
 
-/// Plots time to solution and speed-up relative to double precision of the cells that satisfy `shown`, as in figure 7 of the paper.
+/// Plots time to solution and speed-up relative to double precision of the cells that satisfy `shown`, as in figure 7 of Clark et al. 2009.
 pub fn picture(results: &Results, title: String, shown: impl Fn(&Cell) -> bool) -> LinePlot {
     let cells = || results.cells.iter().map(|(_, cell)| cell).filter(|cell| cell.failures.is_empty() && shown(cell));
     // For each mass, speed-ups are relative to the fastest solve in double precision.

@@ -68,8 +68,8 @@ static DOMAIN_OVERLAP: Key = Key::new(
     "domain-overlap",
     "N",
     KeyKind::Count,
-    "Number of sites by which a domain extends into the local lattices of neighbouring processes: 0, or 2 without \
-     --domain [default: 0]",
+    "Number of sites by which a domain extends into the local lattices of neighbouring processes: 0 or 2; 2 is \
+     possible only if --domain is not given [default: 0]",
     "0",
 );
 static KMAX: Key =
