@@ -42,8 +42,8 @@ use ferrite_inputs::{Input, synonyms, text};
 use ferrite_tasks::session::Session;
 use ferrite_tasks::{Code, Failure, Outcome};
 use ferrite_tasks::{
-    ahead, batch, checked, communicator, device, failure, fields, host_links, layout, method, multigrid, named, plan,
-    plot, profile, provenance, stout, target, terminal,
+    batch, checked, communicator, device, failure, fields, host_links, layout, method, multigrid, named, plan, plot,
+    profile, provenance, stout, target, terminal,
 };
 pub use output::Output;
 use output::Reader;

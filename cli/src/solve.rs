@@ -8,7 +8,7 @@ use super::host_links::LinksRead;
 use super::keys::{SOLVE, SolveFlags};
 use super::named::NamedFiles;
 use super::plan::Systems;
-use super::{Context, Failure, Outcome, ahead, fields, profile, target};
+use super::{Context, Failure, Outcome, fields, profile, target};
 use clap::Args;
 use ferrite::FermionKind;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
@@ -123,8 +123,7 @@ fn run_on<F: Fermion>(solve: &Solve, input: Option<&Path>, context: &Context) ->
     let host = fields * size_of::<F>() + links * 576;
     fields::require_host_memory(comm, layout.local(), host, "sources, solutions and links")?;
 
-    let storage = plan.operator.storage(plan.reconstruction.unwrap_or_default());
-    let modules = ahead::modules(plan.definition(), plan.precision, Some(storage), layout.grid().size() > 1);
+    let modules = solve.modules(device.backend(), &layout);
     let links = device.while_loading(&modules, || LinksRead::of(plan, &layout, comm))?;
     let links = links.smeared(plan, &device, &layout, &context.session)?;
     let sources = plan.fields::<F>(&plan.sources, &layout)?;
@@ -143,7 +142,7 @@ fn run_on<F: Fermion>(solve: &Solve, input: Option<&Path>, context: &Context) ->
         let done = result::Done { place, operator: links.operator, batches: &batches, profile: running.end(&device)? };
         return result::one(context, solve, &done, &ended, &watch);
     }
-    let request = solve.request(links.operator.clone(), links.storage);
+    let request = solve.request(links.operator.clone(), links.storage).for_systems(plan.strategy, device.backend());
     let solved = {
         let domain = layout.domain(device.backend())?;
         let configuration = links.links.on(&domain)?;

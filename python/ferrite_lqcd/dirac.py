@@ -324,7 +324,8 @@ class Operator(Pickled):
             Result of ``setup``, or name of a method; ``fe.solvers()`` lists them. The default is ``bicgstab``, or ``cg`` for staggered
             operators.
         precision : str
-            Precision of the iteration: ``double`` (default), ``single``, ``half`` or ``fp16``. Solutions are always in double precision.
+            Precision of the iteration: ``double``, ``single``, ``half`` or ``fp16``. By default, it is ``half`` for Wilson-like
+            operators on a GPU and otherwise ``single``. Solutions are always in double precision.
         outer : str
             Precision of the solution and of true residuals: ``double`` (default) or ``single``.
         reconstruct : str or int

@@ -276,6 +276,7 @@ impl LinkedDirac {
     ) -> Outcome<(HostFields, ObservedShifts)> {
         let (request, batch) = self.request(settings)?;
         let strategy = settings.strategy()?;
+        let request = request.for_systems(strategy, self.configuration.domain().backend());
         let staggered = || {
             Failure::refused("several masses or shifts need a staggered operator: solve with an operator for each mass")
         };
@@ -461,8 +462,9 @@ impl LinkedDirac {
     fn request(&self, settings: &SolverSettings) -> Outcome<(Request, BatchChoice)> {
         Ok((settings.request(self.operator.clone())?, settings.batch()?))
     }
-    /// Returns a request whose link storage is possible for these links.
+    /// Returns a request with its open formats chosen, and with a link storage that is possible for these links.
     fn possible(&self, request: Request) -> Outcome<Request> {
+        let request = request.on(Some(self.configuration.domain().backend()));
         let reconstruction = self.configuration.possible(&request.operator, request.reconstruction)?;
         Ok(Request { reconstruction, ..request })
     }

@@ -56,12 +56,14 @@ keys! {
         "Number of right-hand sides to solve together, 1 to 64 [default: up to 16, as many as memory allows]", "16";
     GUESS: Text "guess" "FILE" "File of initial guesses, such as .npy or .lime, with one field for each source", "\"guess.npy\"";
     PRECISION: Word "precision" "NAME"
-        "Precision of fields and links: double, single, half, or fp16 (for wilson, clover and exp-clover) [default: \
-         double, or single with the solver multigrid]", "\"half\"";
+        "Precision of fields and links: double, single, half, or fp16 (for wilson, clover and exp-clover) [default of \
+         a solve: half for Wilson-like operators on a GPU, otherwise single; double for multi-shift CG on a CPU and for apply]",
+        "\"half\"";
     RECONSTRUCT: Word "reconstruct" "N"
         "Number of reals stored for a link: 18, 12 or 8; for wilson, clover and exp-clover also 12t or 8t (temporal \
          gauge); for long links of HISQ also 13 or 9; for staggered operators also 18h, 12h, 8h, 13h or 9h (16-bit \
-         links, fields in single precision) [default: 12, or 13 for HISQ, if the links are in SU(3), otherwise 18]",
+         links, fields in single precision) [default: 12, or 13 for HISQ, if the links are in SU(3), otherwise 18; in \
+         16 bits for a staggered operator on a GPU if the precision is not given]",
         "12";
     OUTPUT: Text "output" "FILE"
         "File for the result: .npy, or .lime for one field or a propagator (docs/formats.md lists other endings)",

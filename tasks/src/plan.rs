@@ -13,8 +13,8 @@ use ferrite::hmc::stout::StoutSmearing;
 use ferrite::lattice::Lattice;
 use ferrite::operators::Operator;
 use ferrite::operators::{BOUNDARIES, Definition, OPERATORS, Smearing, Tadpole, WILSON, names_of_operators};
-use ferrite::solve::ShiftStrategy;
 pub use ferrite::solve::names::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES, name_of};
+use ferrite::solve::{OpenFormats, ShiftStrategy};
 use ferrite::{LinkStorage, Precision};
 use ferrite_inputs::values::{Any, AnyWord, Count, Item, LatticeExtents, Numbers, Positive, Rule, Switch, Text, Word};
 use ferrite_inputs::{Given, Input, Listed, ValuePlace, vocabularies};
@@ -164,10 +164,12 @@ pub struct FermionPlan {
     pub strategy: ShiftStrategy,
     /// Sources of the right-hand sides.
     pub sources: Vec<Source>,
-    /// Precision of fields on the device.
+    /// Precision of fields on the device; an upper limit if a solve leaves the precision open.
     pub precision: Precision,
     /// Requested link storage; `None` for a choice that depends on the links.
     pub reconstruction: Option<LinkStorage>,
+    /// Formats of a solve that are chosen for the device.
+    pub open: OpenFormats,
     /// File of the result.
     pub output: Option<PathBuf>,
 }
@@ -212,6 +214,9 @@ impl FermionPlan {
             _ => sources::<Spinor>(input, lattice),
         };
         let (precision, reconstruction) = formats(input, definition);
+        let open = OpenFormats { precision: solve && precision.is_none(), storage: solve && reconstruction.is_none() };
+        let may_be_double = !solve || several && strategy == ShiftStrategy::MultiShift;
+        let highest = if may_be_double { Precision::Double } else { Precision::Single };
         let fields = sources.as_ref().map_or(1, Vec::len);
         let components = if staggered { ColourVector::COMPONENTS } else { Spinor::COMPONENTS };
         // A list of masses or shifts gives the solutions an axis of their own, even if the list has one element.
@@ -229,8 +234,9 @@ impl FermionPlan {
             systems,
             strategy,
             sources: sources?,
-            precision,
+            precision: precision.unwrap_or(highest),
             reconstruction,
+            open,
             output,
         })
     }
@@ -391,23 +397,21 @@ pub fn staggered_names() -> String {
     keys::alternatives(staggered.map(|definition| definition.name))
 }
 
-/// Returns the precision of the iteration and the requested link storage.
-fn formats(input: &mut Input, definition: Option<&Definition>) -> (Precision, Option<LinkStorage>) {
+/// Returns the requested precision of the iteration and the requested link storage.
+fn formats(input: &mut Input, definition: Option<&Definition>) -> (Option<Precision>, Option<LinkStorage>) {
     let keys: FieldKeys = input.read("");
     let Some(definition) = definition.filter(|definition| definition.kind == FermionKind::Staggered) else {
-        // The iteration around a multigrid cycle takes little of the time and gains nothing from double precision. Methods that may
-        // continue with BiCGstab keep the usual default.
-        let multigrid = input.get("solver").is_some_and(|solver| solver.text() == "multigrid");
-        let usual = if multigrid { Precision::Single } else { Precision::default() };
-        let precision = input.meaning(&keys.precision, &PRECISIONS).unwrap_or(usual);
+        let precision = input.meaning(&keys.precision, &PRECISIONS);
         let fits = |format: LinkStorage| !format.half && !format.keeps_phase();
         return (precision, reconstruction(input, &keys.reconstruct, "links of Wilson fermions", fits));
     };
-    let precision = input.meaning(&keys.precision, &PRECISIONS[..3]).unwrap_or_default();
+    let precision = input.meaning(&keys.precision, &PRECISIONS[..3]);
     let whose = if definition.is_improved() { "long links" } else { "links of the naive staggered operator" };
     let fits = |format: LinkStorage| !format.temporal && (definition.is_improved() || !format.keeps_phase());
     let reconstruction = reconstruction(input, &keys.reconstruct, whose, fits);
-    if precision != Precision::Single && reconstruction.is_some_and(|storage| storage.half) {
+    if precision.is_some_and(|precision| precision != Precision::Single)
+        && reconstruction.is_some_and(|storage| storage.half)
+    {
         let why = format!(
             "16-bit links need {}; to store fields in 16 bits as well, give {} and {} without h",
             input.spelled("precision", "single"),

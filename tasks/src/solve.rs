@@ -1,4 +1,5 @@
 //! Solve with its checked input, and its run.
+use crate::ahead;
 use crate::device::{Device, DeviceChoice};
 use crate::fields::Stack;
 use crate::host_links::{HostLinks, LinksRead};
@@ -10,6 +11,7 @@ use crate::setup_file::SetupFile;
 use crate::{Failure, Outcome, target, text};
 use ferrite::FermionKind;
 use ferrite::LinkStorage;
+use ferrite::backend::Backend;
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::halo::Needs;
@@ -88,7 +90,14 @@ impl Solve {
     }
     /// Returns the request that the library receives. `operator` is the operator on links that have been read, and `storage` their storage.
     pub fn request(&self, operator: Operator, storage: LinkStorage) -> Request {
-        self.scheme.request(operator, self.plan.precision, storage)
+        Request { open: self.plan.open, ..self.scheme.request(operator, self.plan.precision, storage) }
+    }
+    /// Returns the modules of kernels that the solve is known to need on a device.
+    pub fn modules(&self, backend: &dyn Backend, layout: &Layout) -> Vec<String> {
+        let storage = self.plan.operator.storage(self.plan.reconstruction.unwrap_or_default());
+        let Request { precision, reconstruction, .. } =
+            self.request(self.plan.operator.clone(), storage).on(Some(backend));
+        ahead::modules(self.plan.definition(), precision, Some(reconstruction), layout.grid().size() > 1)
     }
     /// Returns the partition `cut`. Fails if the method does not support it.
     pub fn possible(&self, cut: Cut) -> Outcome<Cut> {

@@ -7,7 +7,7 @@ use ferrite::Precision;
 use ferrite::multigrid::{MOST_COARSENINGS, MOST_VECTORS, MultigridParams};
 use ferrite::operators::Operator;
 use ferrite::solve::names::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES};
-use ferrite::solve::{CountKey, METHODS, Method, Request, ShiftStrategy};
+use ferrite::solve::{CountKey, METHODS, Method, OpenFormats, Request, ShiftStrategy};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -112,12 +112,10 @@ impl SolverSettings {
         let mut request = Request::new(operator);
         if let Some(method) = choice("solver", self.solver.as_ref(), &METHODS.map(|method| (method.name, method)))? {
             request.method = method;
-            if method == Method::MULTIGRID {
-                // The iteration around a multigrid cycle takes little of the time and gains nothing from double precision.
-                request.precision = Precision::Single;
-            }
         }
-        request.precision = choice("precision", self.precision.as_ref(), &PRECISIONS)?.unwrap_or(request.precision);
+        let precision = choice("precision", self.precision.as_ref(), &PRECISIONS)?;
+        request.open = OpenFormats { precision: precision.is_none(), storage: self.reconstruct.is_none() };
+        request.precision = precision.unwrap_or(Precision::Single);
         request.outer = choice("outer", self.outer.as_ref(), &OUTER_PRECISIONS)?.unwrap_or(request.outer);
         let storage = choice("reconstruct", self.reconstruct.as_ref(), &RECONSTRUCTIONS)?;
         request.reconstruction = storage.unwrap_or(request.reconstruction);

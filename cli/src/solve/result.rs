@@ -145,6 +145,7 @@ pub fn several<F: Fermion>(
     })?;
     let kind = if matches!(plan.systems, Systems::Shifts(_)) { SystemKind::Shift } else { SystemKind::Mass };
     let request = solve.request(done.operator.clone(), report.reconstruction);
+    let request = request.for_systems(plan.strategy, done.place.0.backend());
     let record = ShiftsRecord {
         outcome: outcome::shifts(&request, report, kind, &values),
         circumstances: done.record(solve, written),
@@ -163,7 +164,7 @@ pub fn several<F: Fermion>(
         if let Some(mass) = mass {
             text += &format!("(M^+ M + s) x = b at m = {}\n", text::rounded(mass, 6));
         }
-        let precision = name_of(&PRECISIONS, plan.precision);
+        let precision = name_of(&PRECISIONS, request.precision);
         text += &match (plan.strategy, report.first_precision) {
             (ShiftStrategy::MultiShift, Some(first)) => {
                 format!("multi-shift CG in {}, then CG in {precision} for each system\n", name_of(&PRECISIONS, first))

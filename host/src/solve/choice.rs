@@ -9,6 +9,9 @@
 use super::methods::Method;
 use super::request::Request;
 use crate::multigrid::MultigridParams;
+use crate::operators::Operator;
+use gpu_kernels::storage::PADDING;
+use gpu_kernels::{LinkStorage, Precision};
 use solvers::Iteration;
 
 /// Change of the method during a solve.
@@ -22,17 +25,49 @@ pub struct MethodChange {
     pub reason: String,
 }
 
-/// Cost of a multigrid setup with default parameters, in iterations of mixed-precision BiCGstab for one right-hand side; measured in
-/// docs/measurements/multigrid.md.
-const SETUP: f64 = 2600.0;
-/// Cost of making coarse operators from existing near-null vectors, in iterations of BiCGstab for one right-hand side.
-const REBUILD: f64 = 300.0;
-/// Cost of a multigrid solve for one right-hand side, in iterations of BiCGstab.
-const SOLVE: f64 = 200.0;
+/// Costs of multigrid with default parameters on a kind of device, in iterations of BiCGstab for one right-hand side in the formats of
+/// [`OpenFormats`](super::OpenFormats); measured in docs/measurements/defaults.md.
+#[derive(Clone, Copy, Debug)]
+struct Costs {
+    /// Precision and storage of these iterations.
+    formats: (Precision, LinkStorage),
+    /// Cost of a setup.
+    setup: f64,
+    /// Cost of making coarse operators from existing near-null vectors.
+    rebuild: f64,
+    /// Costs of a solve for one right-hand side: alone, and in a large batch.
+    solve: [f64; 2],
+}
+const GPU_COSTS: Costs =
+    Costs { formats: (Precision::Half, LinkStorage::of(12)), setup: 2200.0, rebuild: 300.0, solve: [165.0, 64.0] };
+const CPU_COSTS: Costs =
+    Costs { formats: (Precision::Single, LinkStorage::of(12)), setup: 5500.0, rebuild: 3300.0, solve: [200.0, 120.0] };
+
+impl Costs {
+    /// Returns the costs of a setup, of coarse operators and of a solve for one right-hand side, in iterations of a request's own formats
+    /// for `batch` right-hand sides together.
+    fn of(request: &Request, is_gpu: bool, batch: usize) -> [f64; 3] {
+        let costs = if is_gpu { GPU_COSTS } else { CPU_COSTS };
+        let per_rhs = |[one, many]: [f64; 2]| many + (one - many) / batch as f64;
+        let own = iteration_bytes(&request.operator, (request.precision, request.reconstruction));
+        let unit = iteration_bytes(&request.operator, costs.formats) / (own * per_rhs(PER_RHS));
+        [costs.setup, costs.rebuild, per_rhs(costs.solve)].map(|cost| unit * cost)
+    }
+}
+
+/// Times of an iteration of BiCGstab per right-hand side: alone, and in a large batch, where instructions limit the kernels.
+const PER_RHS: [f64; 2] = [1.0, 0.78];
+
+/// Returns the bytes that an iteration of BiCGstab moves for a site. Each of the four hopping terms reads links and the input, and every
+/// second one also reads another vector; each writes its output. Two diagonal terms and ten vectors of linear algebra are added.
+fn iteration_bytes(operator: &Operator, (precision, storage): (Precision, LinkStorage)) -> f64 {
+    let vector = operator.kind().site_bytes(precision) as f64;
+    let diagonal = operator.diagonal_bytes(precision, PADDING) as f64 / PADDING as f64;
+    4.0 * (2.5 * vector + storage.read_bytes(precision) as f64) + 2.0 * diagonal + 10.0 * vector
+}
+
 /// Number of iterations of BiCGstab that are needed to predict the remaining ones.
-const BEGINNING: usize = 100;
-/// Factor by which multigrid must be faster, because forecasts are not exact.
-const MARGIN: f64 = 1.5;
+const BEGINNING: usize = 60;
 /// Number of multigrid iterations after which a forecast of more than this number of further iterations ends the method. Multigrid usually
 /// takes two or three dozen iterations.
 const MANY: usize = 150;
@@ -43,30 +78,50 @@ const EARLY: [usize; 2] = [30, 1000];
 /// Number of iterations that stands for a solve without end.
 const ENDLESS: f64 = 1e9;
 
-/// Forecast of the remaining iterations, from the decrease of the residual so far.
-#[derive(Clone, Copy, Debug)]
+/// Largest ratio of a forecast to the forecast from the mean rate since the first iteration.
+const PLATEAU: f64 = 4.0;
+
+/// Forecast of the iterations that a solve needs, from its residuals so far: docs/measurements/defaults.md.
+#[derive(Clone, Debug)]
 struct IterationForecast {
     tol: f64,
-    /// Iteration and value of the first residual.
-    first: Option<(usize, f64)>,
-    smallest: f64,
+    /// Number of the first iteration.
+    begin: usize,
+    /// Smallest residual up to each iteration since the first.
+    smallest: Vec<f64>,
 }
 
 impl IterationForecast {
     fn new(tol: f64) -> Self {
-        IterationForecast { tol, first: None, smallest: f64::INFINITY }
+        IterationForecast { tol, begin: 0, smallest: Vec::new() }
+    }
+    /// Returns the smallest residual so far.
+    fn smallest(&self) -> f64 {
+        self.smallest.last().copied().unwrap_or(f64::INFINITY)
     }
     /// Returns the number of remaining iterations, or [`ENDLESS`] if the residual does not fall.
+    ///
+    /// Residuals fall fast at first, until only eigenvectors with small eigenvalues are left. The forecast therefore continues the mean
+    /// rate since a quarter of the iterations so far; smallest residuals have no peaks. A plateau may end, so the forecast is at most
+    /// [`PLATEAU`] times the one from all iterations.
     fn ahead(&mut self, event: &Iteration<'_>) -> f64 {
         let (now, worst) = (event.iteration, event.worst());
-        let (begin, first) = *self.first.get_or_insert((now, worst));
-        self.smallest = self.smallest.min(worst);
-        let per_iteration = (first / self.smallest).ln() / now.saturating_sub(begin).max(1) as f64;
-        match (self.smallest / self.tol).ln() / per_iteration {
-            ahead if ahead >= 0.0 => ahead.min(ENDLESS),
-            _ if self.smallest <= self.tol => 0.0,
-            _ => ENDLESS,
+        if self.smallest.is_empty() {
+            self.begin = now;
         }
+        let done = now.saturating_sub(self.begin);
+        let smallest = self.smallest().min(worst);
+        self.smallest.resize(done + 1, smallest);
+        self.smallest[done] = smallest;
+        let at_rate_since = |from: usize| {
+            let per_iteration = (self.smallest[from] / smallest).ln() / (done - from).max(1) as f64;
+            match (smallest / self.tol).ln() / per_iteration {
+                ahead if ahead >= 0.0 => ahead.min(ENDLESS),
+                _ if smallest <= self.tol => 0.0,
+                _ => ENDLESS,
+            }
+        };
+        at_rate_since(done / 4).min(PLATEAU * at_rate_since(0))
     }
 }
 
@@ -79,6 +134,8 @@ pub struct Adviser {
     sources: [usize; 2],
     /// Cost of multigrid's setup in iterations; infinite without multigrid.
     setup: f64,
+    /// Cost of solving for a right-hand side with multigrid, in iterations.
+    solve: f64,
     budget: Option<Budget>,
     /// Whether multigrid ends early if it does not help.
     is_eager: bool,
@@ -96,7 +153,7 @@ pub struct Advice {
 
 /// Maximum number of iterations of a solve with all its methods, and a forecast for the running method, counted from the beginning of the
 /// solve.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Budget {
     most: usize,
     forecast: IterationForecast,
@@ -105,6 +162,8 @@ struct Budget {
 /// Range of the share of allowed iterations in which a method that does not come near the solution is replaced. After the range, too few
 /// iterations are left for another method.
 const SHARES: [f64; 2] = [0.5, 0.75];
+/// Number of iterations that a method may always take, however few are allowed.
+const LEAST: usize = 100;
 /// Ratio of forecast to remaining iterations above which a method counts as hopeless. It is well above 1, because residuals of BiCGstab may
 /// stagnate for long and fall quickly afterwards.
 const HOPELESS: f64 = 2.0;
@@ -114,11 +173,12 @@ impl Budget {
     fn ends(&mut self, event: &Iteration<'_>, done: usize) -> Option<String> {
         let ahead = self.forecast.ahead(&Iteration { iteration: done, ..*event });
         let [from, to] = SHARES.map(|share| share * self.most as f64);
-        let due = done >= BEGINNING && (from..=to).contains(&(done as f64));
+        let due = done >= LEAST && (from..=to).contains(&(done as f64));
         (due && ahead > HOPELESS * self.most.saturating_sub(done) as f64).then(|| {
             format!(
                 "after {done} of at most {} iterations of the solve, BiCGstab has reduced the residual only to {:.1e}",
-                self.most, self.forecast.smallest
+                self.most,
+                self.forecast.smallest()
             )
         })
     }
@@ -169,15 +229,17 @@ impl Fallback {
 
 impl Adviser {
     /// Makes the adviser of a BiCGstab solve for `batch` right-hand sides to the residual `tol`. `made` states that near-null vectors exist
-    /// already.
-    pub fn of_bicgstab(request: &Request, tol: f64, batch: usize, made: bool) -> Self {
-        let setup = if made { REBUILD } else { SETUP * relative_setup(&request.multigrid) };
+    /// already; `is_gpu`: the solve runs on a GPU.
+    pub fn of_bicgstab(request: &Request, tol: f64, batch: usize, made: bool, is_gpu: bool) -> Self {
+        let [setup, rebuild, solve] = Costs::of(request, is_gpu, batch);
+        let setup = if made { rebuild } else { setup * relative_setup(&request.multigrid) };
         let sources = [batch, request.sources.max(batch)];
         Adviser {
             forecast: IterationForecast::new(tol),
             method: Method::BICGSTAB,
             sources,
             setup,
+            solve,
             budget: None,
             is_eager: false,
             advice: None,
@@ -186,7 +248,7 @@ impl Adviser {
     /// Makes the adviser of a BiCGstab solve to the residual `tol`, for which multigrid is not possible.
     pub fn without_multigrid(tol: f64) -> Self {
         let (forecast, method, setup) = (IterationForecast::new(tol), Method::BICGSTAB, f64::INFINITY);
-        Adviser { forecast, method, sources: [1, 1], setup, budget: None, is_eager: false, advice: None }
+        Adviser { forecast, method, sources: [1, 1], setup, solve: 0.0, budget: None, is_eager: false, advice: None }
     }
     /// Lets the adviser also recommend CG if the forecast is far above `most`, the maximum number of iterations of the whole solve.
     pub fn within(self, most: usize) -> Self {
@@ -196,7 +258,16 @@ impl Adviser {
     /// Makes the adviser of a multigrid solve to the residual `tol`.
     pub fn of_multigrid(tol: f64) -> Self {
         let (forecast, method) = (IterationForecast::new(tol), Method::MULTIGRID);
-        Adviser { forecast, method, sources: [1, 1], setup: 0.0, budget: None, is_eager: false, advice: None }
+        Adviser {
+            forecast,
+            method,
+            sources: [1, 1],
+            setup: 0.0,
+            solve: 0.0,
+            budget: None,
+            is_eager: false,
+            advice: None,
+        }
     }
     /// Lets the adviser end multigrid early if multigrid does not help and `eager` is set.
     pub fn eager(self, eager: bool) -> Self {
@@ -210,27 +281,29 @@ impl Adviser {
         let is_far = |[begin, most]: [usize; 2]| done >= begin && ahead > most as f64;
         let (reason, next) = if self.method == Method::MULTIGRID {
             let reason = (is_far([MANY, MANY]) || (self.is_eager && is_far(EARLY))).then(|| {
-                let smallest = self.forecast.smallest;
+                let smallest = self.forecast.smallest();
                 format!("multigrid has reduced the residual only to {smallest:.1e} in {done} iterations")
             });
             (reason, Method::BICGSTAB)
         } else {
             let [batch, all] = self.sources.map(|n| n as f64);
-            let gain = batch * (ahead - SOLVE) + (all - batch) * (done as f64 + ahead - SOLVE);
-            let reason = (done >= BEGINNING && gain > MARGIN * self.setup).then(|| {
-                let whole = match done as f64 + ahead {
-                    many if many < 1e6 => format!("about {:.0}", 10.0 * (many / 10.0).round()),
-                    _ => "more than a million".into(),
-                };
+            let gain = batch * (ahead - self.solve) + (all - batch) * (done as f64 + ahead - self.solve);
+            let reason = (done >= BEGINNING && gain > self.setup).then(|| {
                 let sides = if self.sources[1] == 1 {
                     "the right-hand side".into()
                 } else {
                     format!("each of {all} right-hand sides")
                 };
+                let progress = match done as f64 + ahead {
+                    many if many < 1e6 => {
+                        format!("BiCGstab needs about {:.0} iterations for {sides}", 10.0 * (many / 10.0).round())
+                    }
+                    _ => format!("BiCGstab hardly reduces the residual of {sides}"),
+                };
                 format!(
-                    "BiCGstab needs {whole} iterations for {sides}; multigrid costs as much as about {:.0} iterations \
-                     for the setup and {SOLVE} for each right-hand side",
-                    self.setup
+                    "{progress}; multigrid costs as much as about {:.0} iterations for the setup and {:.0} for each \
+                     right-hand side",
+                    self.setup, self.solve
                 )
             });
             (reason, Method::MULTIGRID)
@@ -284,18 +357,44 @@ mod tests {
     }
 
     #[test]
+    fn forecasts_follow_the_slow_part() {
+        // Residuals as those of clover at 429 iterations: 10⁻² after 20, and then a factor of ten in 56, with peaks.
+        let residual = |n: usize| {
+            let peak = if n % 7 == 3 { 8.0 } else { 1.0 };
+            peak * (10f64.powf(-(n as f64) / 8.0) + 10f64.powf(-1.6 - n as f64 / 51.0))
+        };
+        let mut forecast = IterationForecast::new(1e-10);
+        for iteration in 0..=200 {
+            let event = Iteration { iteration, residuals: &[residual(iteration)], kind: IterationKind::Iterate };
+            let all = iteration as f64 + forecast.ahead(&event);
+            let (least, most) = match iteration {
+                0..40 => (0.0, f64::INFINITY),
+                40..60 => (200.0, 450.0),
+                60..100 => (320.0, 450.0),
+                _ => (400.0, 450.0),
+            };
+            assert!((least..=most).contains(&all), "{iteration}: {all}");
+        }
+    }
+
+    #[test]
     fn multigrid_takes_over_where_it_pays() {
-        let request = Request::new(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic));
-        let of =
-            |sources, batch, made| Adviser::of_bicgstab(&Request { sources, ..request.clone() }, 1e-10, batch, made);
+        let operator = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
+        let request = Request { precision: Precision::Half, ..Request::new(operator) };
+        let of = |sources, batch, made| {
+            Adviser::of_bicgstab(&Request { sources, ..request.clone() }, 1e-10, batch, made, true)
+        };
         // Iterations that a solve takes, as factors.
         let taking = |iterations: f64| 1e-10f64.powf(1.0 / iterations);
         assert_eq!(stops(of(0, 1, false), taking(1500.0)), None, "a setup for one right-hand side is longer");
         assert_eq!(stops(of(0, 1, false), taking(8000.0)), Some(BEGINNING));
         assert_eq!(stops(of(12, 1, false), taking(1500.0)), Some(BEGINNING));
         assert_eq!(stops(of(12, 12, false), taking(1500.0)), Some(BEGINNING));
-        assert_eq!(stops(of(12, 12, false), taking(400.0)), None);
-        assert_eq!(stops(of(12, 12, true), taking(400.0)), Some(BEGINNING));
+        assert_eq!(stops(of(12, 12, false), taking(300.0)), None);
+        assert_eq!(stops(of(12, 12, true), taking(300.0)), Some(BEGINNING));
+        // An iteration in double costs almost four times as much, multigrid the same.
+        let double = Adviser::of_bicgstab(&Request::new(operator), 1e-10, 1, false, true);
+        assert_eq!(stops(double, taking(1000.0)), Some(BEGINNING));
         assert_eq!(stops(of(0, 1, false), 1.0), Some(BEGINNING), "what does not converge");
     }
 
@@ -310,7 +409,7 @@ mod tests {
         assert_eq!(stops(within(2000), taking(4000.0)), Some(1000));
         assert_eq!(stops(within(2000), taking(1900.0)), None);
         assert_eq!(stops(within(2000), taking(2300.0)), None, "it may become faster");
-        assert_eq!(stops(within(150), 1.0), Some(BEGINNING));
+        assert_eq!(stops(within(150), 1.0), Some(LEAST));
         assert_eq!(stops(within(100), 1.0), None, "too few are left");
         assert_eq!(stops(Adviser::without_multigrid(1e-10), 1.0), None);
     }

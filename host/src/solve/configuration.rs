@@ -332,6 +332,7 @@ impl<'g> Configuration<'g> {
     /// Returns the request with a link storage that is available, or the reason why there is none.
     pub(super) fn checked<T: Fermion>(&self, request: &Request) -> std::result::Result<Request, SolveFailure<T>> {
         let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
+        let request = &request.on(Some(self.domain.backend()));
         expect_fields::<T>(&request.operator)?;
         request.check_precisions().map_err(invalid)?;
         let reconstruction = self.format(&request.operator, request.precision, request.reconstruction)?;

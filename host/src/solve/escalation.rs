@@ -421,7 +421,10 @@ fn adviser(
     } else if request.method == Method::BICGSTAB && automatic && is_reliable {
         let adviser = match formats.multigrid_state(&request.multigrid)? {
             MultigridState::Impossible => Adviser::without_multigrid(tol),
-            state => Adviser::of_bicgstab(request, tol, nrhs, state != MultigridState::Possible),
+            state => {
+                let is_gpu = formats.domain().backend().name() == "cuda";
+                Adviser::of_bicgstab(request, tol, nrhs, state != MultigridState::Possible, is_gpu)
+            }
         };
         Some(if request.escalate { adviser.within(request.max_iterations) } else { adviser })
     } else {

@@ -26,8 +26,13 @@ pub(super) struct NeedsScope<'a> {
 
 impl Request {
     /// Returns the device memory that the solve needs at its peak, in bytes for each named use. The peak is for `nrhs` right-hand sides on
-    /// a process's part of a lattice and, with `systems`, for that many shifts or masses together. Escalations need more.
+    /// a process's part of a lattice and, with `systems`, for that many shifts or masses together. Escalations need more. Formats
+    /// that the request leaves open are those that need most.
     pub fn memory(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize, systems: Option<usize>) -> Needs {
+        let request = if systems.is_some() { self.for_multishift(None) } else { self.on(None) };
+        request.memory_of_formats(local, grid, nrhs, systems)
+    }
+    fn memory_of_formats(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize, systems: Option<usize>) -> Needs {
         let (part, sites, operator) = (Part::new(local, grid), local.half_volume(), &self.operator);
         let vector = |precision| operator.shape(precision, nrhs).bytes(sites);
         let links = |precision, storage| operator.link_bytes(precision, storage, sites);

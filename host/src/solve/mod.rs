@@ -27,7 +27,7 @@ pub use memory::{apply_memory, widths};
 pub use methods::{CountKey, Counts, METHODS, Method, methods_for};
 pub(crate) use methods::{Limits, OperatorPair, PrecisionLevel, PreparedMethod};
 pub use report::{Escalation, MultigridLevel, MultigridReport, Report, SolveFailure};
-pub use request::{Correction, Request};
+pub use request::{Correction, OpenFormats, Request};
 pub use run::{Solved, SolvedFields};
 pub use schwarz::{Schwarz, SchwarzError};
 pub use shifts::{ShiftOutcome, ShiftStrategy, ShiftsReport, SolvedShifts};

@@ -1,6 +1,8 @@
 //! Requests: the system to solve and the parameters of the solve.
 use super::methods::{Counts, Method};
 use super::schwarz::Schwarz;
+use super::shifts::ShiftStrategy;
+use crate::backend::Backend;
 use crate::multigrid::MultigridParams;
 use crate::operators::Operator;
 use gpu_kernels::{LinkStorage, Precision};
@@ -50,6 +52,8 @@ pub struct Request {
     pub outer: Precision,
     /// Storage of the links in the iteration. 12 and 8 real numbers require SU(3) links, 13 and 9 require U(3) links.
     pub reconstruction: LinkStorage,
+    /// Formats that are chosen for the device.
+    pub open: OpenFormats,
     /// Requested tolerance: the true residual ‖η − M ψ‖ / ‖η‖ of the full system at which the solve ends.
     pub tol: f64,
     /// Maximum number of iterations.
@@ -74,7 +78,68 @@ pub struct Request {
     pub stagnation_window: usize,
 }
 
+/// Formats of an iteration that a request leaves open. They are then those in which the method is usually fastest on a device, beside
+/// solutions and true residuals in double precision (docs/measurements/defaults.md).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenFormats {
+    /// Whether [`Request::precision`] is chosen.
+    pub precision: bool,
+    /// Whether links are stored in 16 bits where that is faster, in the form of [`Request::reconstruction`].
+    pub storage: bool,
+}
+impl OpenFormats {
+    /// Everything is open.
+    pub const ALL: Self = OpenFormats { precision: true, storage: true };
+}
+
+/// Returns whether a backend is a GPU.
+fn is_gpu(backend: Option<&dyn Backend>) -> bool {
+    backend.is_some_and(|backend| backend.name() == "cuda")
+}
+
 impl Request {
+    /// Returns the request with its open formats chosen for a device; `None` for those that need most memory.
+    #[must_use]
+    pub fn on(&self, backend: Option<&dyn Backend>) -> Self {
+        let mut request = Request { open: OpenFormats::default(), ..self.clone() };
+        if !self.open.precision || self.outer != Precision::Double {
+            return request;
+        }
+        let exists = |precision, storage| self.operator.definition().exists(precision, storage);
+        let is_gpu = is_gpu(backend);
+        let short_links = self.reconstruction.half(true);
+        let staggered = self.operator.is_positive();
+        let candidates = [
+            // The iteration around a multigrid cycle takes little of the time, so 16 bits gain nothing.
+            (Precision::Half, self.reconstruction, is_gpu && !staggered && self.method != Method::MULTIGRID),
+            (Precision::Single, short_links, is_gpu && staggered && self.open.storage),
+            (Precision::Single, self.reconstruction, true),
+        ];
+        for (precision, storage, fits) in candidates {
+            if fits && exists(precision, storage) {
+                (request.precision, request.reconstruction) = (precision, storage);
+                break;
+            }
+        }
+        request
+    }
+    /// Returns the request with its open formats chosen for solves for several shifts or masses on a device.
+    #[must_use]
+    pub fn for_systems(&self, strategy: ShiftStrategy, backend: &dyn Backend) -> Self {
+        match strategy {
+            ShiftStrategy::MultiShift => self.for_multishift(Some(backend)),
+            ShiftStrategy::Sequential => self.on(Some(backend)),
+        }
+    }
+    /// Returns the request with its open formats chosen for multi-shift CG on a device; `None` for those that need most memory. After
+    /// multi-shift CG in single precision, the solution of each system is refined. On a CPU, without 16-bit links, that takes longer than
+    /// the lower precision saves: docs/measurements/defaults.md.
+    pub(super) fn for_multishift(&self, backend: Option<&dyn Backend>) -> Self {
+        if is_gpu(backend) || !self.open.precision {
+            return self.on(backend);
+        }
+        Request { precision: Precision::Double, open: OpenFormats::default(), ..self.clone() }
+    }
     /// Refuses pairs of precisions that no solver supports.
     pub(super) fn check_precisions(&self) -> Result<(), &'static str> {
         use Precision as P;
@@ -98,6 +163,7 @@ impl Request {
             precision: Precision::default(),
             outer: Precision::Double,
             reconstruction: if has_usual { usual } else { LinkStorage::FULL },
+            open: OpenFormats::default(),
             tol: 1e-10,
             max_iterations: 10_000,
             correction: Correction::default(),

@@ -173,7 +173,7 @@ impl Configuration<'_> {
         let begin = Instant::now();
         let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
         super::expect_sources(self.domain(), sources, None)?;
-        let request = self.checked(request)?;
+        let request = self.checked(&request.for_systems(strategy, self.domain().backend()))?;
         if request.method.is_block && strategy == ShiftStrategy::MultiShift {
             return Err(invalid(NO_BLOCKS_OF_SHIFTS));
         }

@@ -15,7 +15,7 @@ use crate::plan::{configuration_header, reading};
 use crate::progress::Watch;
 use crate::session::Session;
 use crate::solve::{self, ReadySolve, Solve};
-use crate::{Failure, Outcome, ahead, fields, text};
+use crate::{Failure, Outcome, fields, text};
 use ferrite::domain::{Domain, Part};
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
 use ferrite::field::{FieldShape, FullField, GaugeField};
@@ -312,8 +312,7 @@ impl<'a> QuarksOn<'a> {
         }
         let begin = Instant::now();
         // Kernels are loaded while the links are read.
-        let storage = plan.operator.storage(plan.reconstruction.unwrap_or_default());
-        let mut modules = ahead::modules(plan.definition(), plan.precision, Some(storage), layout.grid().size() > 1);
+        let mut modules = solve.modules(self.device.backend(), layout);
         modules.extend(["contraction", "transfer", "transfer_double"].map(String::from));
         if input.shell.is_some() || !input.tastes.is_empty() {
             modules.push("staggered_double".into());

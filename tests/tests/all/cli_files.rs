@@ -140,7 +140,7 @@ fn files_that_are_not_right() {
     };
     bad[at..at + 8].copy_from_slice(&bytes(old + 1e-7));
     write("off.npy", &bad);
-    let solve = "solve --gauge off.npy --mass 0.1 --source random:1 --backend cpu";
+    let solve = "solve --gauge off.npy --mass 0.1 --source random:1 --precision double --backend cpu";
     room.fails(2, &format!("{solve} --reconstruct 12"), &["off.npy", "deviate from SU(3)", "--reconstruct 18"]);
     assert_eq!(room.json(&solve.replace(" --backend cpu", ""))["reconstruct"], "18");
     assert_eq!(room.json("solve --gauge off.npy --mass 0.1 --source random:1 --reunitarise")["reconstruct"], "12");

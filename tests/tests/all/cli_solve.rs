@@ -80,7 +80,7 @@ fn ways_of_correction_and_guesses() {
     let line = "solve --gauge weak.ildg --mass 0.1 --source random:1 --outer single --precision single";
     room.fails(1, &format!("{line} --no-escalation"), &["did not converge", "1e-10"]);
     for (flags, words) in [
-        ("--outer single", "--precision single or half"),
+        ("--outer single --precision double", "--precision single or half"),
         ("--outer half --precision half", "outer"),
         ("--delta 0.1 --correction defect", "applies only to --correction reliable"),
         ("--inner-tol 0.1", "applies only to --correction defect"),
@@ -190,7 +190,7 @@ fn several_right_hand_sides() {
 fn where_the_time_of_a_solve_went() {
     let room = Room::with_weak_field();
     let solve = "solve --gauge weak.ildg --mass 0.3 --source random:1";
-    for (operator, kernel) in [("wilson", "wilson_dslash_double_12"), ("staggered", "staggered_dslash_double_12")] {
+    for (operator, kernel) in [("wilson", "wilson_dslash_single_12"), ("staggered", "staggered_dslash_single_12")] {
         let solve = format!("{solve} --operator {operator}");
         let report = room.json(&format!("{solve} --profile"));
         let iterations = report["iterations"].as_u64().unwrap();
@@ -285,7 +285,7 @@ fn batches_are_as_large_as_memory_allows() {
     assert_eq!((&check["batches"], &check["ok"]), (&json!([6, 6]), &json!(true)));
     // What was asked for is not made smaller.
     let asked = format!("solve run.toml --backend cpu --batch 12 --memory {}", twelve - 1);
-    room.fails(2, &asked, &["with 12 right-hand sides needs", "batches of at most 8 fit"]);
+    room.fails(2, &asked, &["with 12 right-hand sides needs", "batches of at most 8 right-hand sides fit"]);
     let little = format!("solve run.toml --backend cpu --memory {}", one - 1);
     room.fails(2, &little, &["with 1 right-hand side needs", "links in double"]);
     for (flags, part) in [
@@ -301,7 +301,7 @@ fn batches_are_as_large_as_memory_allows() {
     room.fails(
         2,
         "solve --gauge weak.ildg --mass 0 --source point:0,0,0,0",
-        &["for all 12 components give point:x,y,z,t"],
+        &["for all 12 components, give point:x,y,z,t"],
     );
     let many = "apply --gauge weak.ildg --mass 0.1 --source random:1 --sources 65 -o a.npy";
     room.fails(2, many, &["65 sources", "at most 64"]);

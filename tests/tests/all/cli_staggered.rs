@@ -198,7 +198,7 @@ fn blocks_of_block_cg_are_batches() {
     let equal = room.json(&format!("{base} --source random:4 --source random:5 --solver block-cg"));
     assert_eq!(equal["converged"], true);
     let text = room.run(&format!("{base} --solver block-cg --correction defect --backend cpu")).stdout;
-    assert!(text.contains("\nblock CG, double precision, recon 12, defect correction"), "{text}");
+    assert!(text.contains("\nblock CG, single precision, recon 12, defect correction"), "{text}");
 
     // Several masses: by block CG one after the other, and not by multi-shift CG.
     let several = "solve --gauge weak.ildg --operator asqtad --mass 0.1 --source random:1 --solver block-cg";
@@ -208,7 +208,7 @@ fn blocks_of_block_cg_are_batches() {
     let report = room.json(&format!("{masses} --sources 3 --shift-solver sequential"));
     assert_eq!((&report["converged"], &report["solver"]), (&json!(true), &json!("block-cg")));
     let text = room.run(&format!("{masses} --shift-solver sequential --backend cpu")).stdout;
-    assert!(text.contains("block CG in double for each system\n"), "{text}");
+    assert!(text.contains("block CG in single for each system\n"), "{text}");
 }
 
 #[test]
@@ -271,8 +271,8 @@ fn mistakes() {
         ("--operator asqtad --mass 0.1 --fat f.npy", &["--gauge", "--fat"]),
         ("--operator asqtad --mass 0.1 --precision fp16", &["--precision", "fp16"]),
         ("--operator asqtad --mass 0.1 --reconstruct 12t", &["--reconstruct", "12t"]),
-        ("--operator asqtad --mass 0.1 --reconstruct 8h", &["--reconstruct", "--precision single"]),
-        ("--operator hisq --mass 0.1 --reconstruct 9h", &["--reconstruct", "--precision single"]),
+        ("--operator asqtad --mass 0.1 --precision double --reconstruct 8h", &["--reconstruct", "--precision single"]),
+        ("--operator hisq --mass 0.1 --precision double --reconstruct 9h", &["--reconstruct", "--precision single"]),
         ("--operator hisq --mass 0.1 --reconstruct 8t", &["'8t'", "Wilson", "long links", "18, 12, 8, 18h"]),
         ("--operator hisq --mass 0.1 --reconstruct 14", &["--reconstruct", "'14'", "13, 9, 13h, 9h"]),
         ("--operator staggered --mass 0.1 --reconstruct 13", &["'13'", "phase", "naive", "18, 12, 8, 18h, 12h, 8h"]),
