@@ -26,7 +26,7 @@ pub struct MethodChange {
 }
 
 /// Costs of multigrid with default parameters on a kind of device, in iterations of BiCGstab for one right-hand side in the formats of
-/// [`OpenFormats`](super::OpenFormats); measured in docs/measurements/defaults.md.
+/// [`OpenFormats`](super::OpenFormats): see docs/measurements/defaults.md for what was measured and what is estimated.
 #[derive(Clone, Copy, Debug)]
 struct Costs {
     /// Precision and storage of these iterations.
@@ -375,6 +375,19 @@ mod tests {
             };
             assert!((least..=most).contains(&all), "{iteration}: {all}");
         }
+    }
+
+    /// Checks that a plateau does not count as stagnation: 10⁻² after 20 iterations, and no progress in 80 further ones.
+    #[test]
+    fn a_plateau_limits_the_forecast() {
+        let mut forecast = IterationForecast::new(1e-10);
+        let mut ahead = 0.0;
+        for iteration in 0..=100 {
+            let residual = 10f64.powf(-0.1 * iteration.min(20) as f64);
+            ahead = forecast.ahead(&Iteration { iteration, residuals: &[residual], kind: IterationKind::Iterate });
+        }
+        // Two of ten powers of ten took 100 iterations.
+        assert!((ahead - PLATEAU * 400.0).abs() < 1e-6, "{ahead}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::formats::{Formats, MultigridState};
 use super::memory::VECTORS;
 use super::methods::{Limits, Method, OperatorPair, PrecisionLevel, PreparedMethod};
 use super::report::{Escalation, EscalationError, MultigridReport};
-use super::request::{Correction, Request};
+use super::request::{Correction, Request, is_gpu};
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceField, FieldShape, FieldSpace};
 use gpu_kernels::{LinkStorage, Precision};
@@ -422,7 +422,7 @@ fn adviser(
         let adviser = match formats.multigrid_state(&request.multigrid)? {
             MultigridState::Impossible => Adviser::without_multigrid(tol),
             state => {
-                let is_gpu = formats.domain().backend().name() == "cuda";
+                let is_gpu = is_gpu(Some(formats.domain().backend()));
                 Adviser::of_bicgstab(request, tol, nrhs, state != MultigridState::Possible, is_gpu)
             }
         };

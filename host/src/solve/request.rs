@@ -84,7 +84,8 @@ pub struct Request {
 pub struct OpenFormats {
     /// Whether [`Request::precision`] is chosen.
     pub precision: bool,
-    /// Whether links are stored in 16 bits where that is faster, in the form of [`Request::reconstruction`].
+    /// Whether links are stored in 16 bits where that is faster, in the form of [`Request::reconstruction`]. This has an effect only if the
+    /// precision is chosen too.
     pub storage: bool,
 }
 impl OpenFormats {
@@ -93,7 +94,7 @@ impl OpenFormats {
 }
 
 /// Returns whether a backend is a GPU.
-fn is_gpu(backend: Option<&dyn Backend>) -> bool {
+pub(super) fn is_gpu(backend: Option<&dyn Backend>) -> bool {
     backend.is_some_and(|backend| backend.name() == "cuda")
 }
 
@@ -174,5 +175,30 @@ impl Request {
             sources: 0,
             stagnation_window: 2000,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Cpu;
+    use crate::operators::{TimeBoundary, WilsonParams};
+
+    #[test]
+    fn open_formats_are_chosen_and_given_ones_are_obeyed() {
+        let (cpu, given) = (Cpu::new(Some(1)), Request::new(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic)));
+        let open = Request { open: OpenFormats::ALL, ..given.clone() };
+        let chosen = open.on(Some(&cpu));
+        assert_eq!((chosen.precision, chosen.open), (Precision::Single, OpenFormats::default()));
+        assert_eq!(chosen.reconstruction, given.reconstruction, "a CPU has no use for 16-bit links");
+        assert_eq!(given.on(Some(&cpu)), given);
+        // With solutions in single precision, the precision of the request stays.
+        let single = Request { outer: Precision::Single, precision: Precision::Half, ..open.clone() };
+        assert_eq!(single.on(Some(&cpu)).precision, Precision::Half);
+        let shifts = |request: &Request, strategy| request.for_systems(strategy, &cpu).precision;
+        assert_eq!(shifts(&open, ShiftStrategy::MultiShift), Precision::Double);
+        assert_eq!(shifts(&open, ShiftStrategy::Sequential), Precision::Single);
+        let half = Request { precision: Precision::Half, ..given };
+        assert_eq!(shifts(&half, ShiftStrategy::MultiShift), Precision::Half);
     }
 }
