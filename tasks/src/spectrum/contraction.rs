@@ -131,7 +131,7 @@ impl Contraction {
             }
             HadronRequest::Charge { source, antiperiodic } => {
                 let gauge =
-                    gauge.ok_or_else(|| Failure::refused("the conserved charge needs links, but none are given"))?;
+                    gauge.ok_or_else(|| Failure::refused("the conserved charge needs links, but none are given: give the gauge field, or leave out the charge"))?;
                 let (links, source) = (ChargeLinks::new(domain, gauge)?, gamma(*source)?);
                 conserved_charge(&links, [quark, other], source, origin, momenta, boundary(*antiperiodic))?.concat()
             }

@@ -115,7 +115,7 @@ pub struct ExchangeTimes {
 pub struct IterationCounts {
     /// Source of the counts, as a text.
     pub source: String,
-    /// Precision of the iteration for which they were counted.
+    /// Precision of the solves whose iterations were counted.
     pub precision: String,
     /// Number of iterations of BiCGstab.
     pub bicgstab: f64,

@@ -63,7 +63,7 @@ pub struct EnsembleBenchArguments {
     /// Number of thermalising trajectories with ten times --mass after a hot start; half as many with --mass follow
     #[arg(long, value_name = "N", default_value_t = 40)]
     thermalise: u32,
-    /// Numbers of steps of the quarks' force on the small and on the large lattice, separated by a comma, for trajectories of
+    /// Numbers of integration steps with the quark force on the small and on the large lattice, separated by a comma, for trajectories of
     /// length 1
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_values_t = [16, 24])]
     steps: Vec<u32>,
