@@ -14,7 +14,8 @@ crate::kernels! { FAMILY = "exterior";
         => wide_links, narrow_links, temporal_links;
     kernel STAGGERED_EXTERIOR "staggered_exterior": [StaggeredDslash as NaiveExterior, any AnyStaggeredLinks] => staggered_links;
     reduce STAGGERED_EXTERIOR_DOT "staggered_exterior_dot": [StaggeredDslash as NaiveExteriorDot, any AnyStaggeredLinks] => staggered_links;
-    kernel IMPROVED_EXTERIOR "improved_exterior": [StaggeredDslash as ImprovedExterior, any AnyLongLinks] => staggered_links, unitary_links;
+    kernel IMPROVED_EXTERIOR "improved_exterior": [StaggeredDslash as ImprovedExterior, any AnyLongLinks]
+        => staggered_links, unitary_links, links_beside_fine;
     reduce IMPROVED_EXTERIOR_DOT "improved_exterior_dot": [StaggeredDslash as ImprovedExteriorDot, any AnyLongLinks]
-        => staggered_links, unitary_links;
+        => staggered_links, unitary_links, links_beside_fine;
 }

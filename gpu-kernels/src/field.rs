@@ -214,7 +214,7 @@ impl Links {
     /// Returns whether a CPU can read the links of several sites at once.
     #[inline(always)]
     pub(crate) fn in_lanes(&self) -> bool {
-        matches!(self.storage, LinkStorage { reals: 18 | 12, temporal: false, half: false })
+        matches!(self.storage, LinkStorage { reals: 18 | 12, temporal: false, half: false, .. })
     }
     /// Returns both links of direction `mu` at site `i` in packed form.
     ///

@@ -1,7 +1,7 @@
 //! Formats as values, for code that does not compute with numbers: [`Format`] is the format of a compiled kernel, and
 //! [`KernelFormat`] derives it from the types in a kernel's source.
 use crate::storage::{
-    CloverFormat, Double, Element, Fp16, Half, LinkFormat, NumberFormat, Reconstruct, Single, SiteKind, Sites,
+    CloverFormat, Double, Element, Fp16, Half, LinkFormat, NumberFormat, Reconstruct, Single, SiteKind, Sites, fine,
 };
 use core::fmt;
 
@@ -72,6 +72,8 @@ pub struct LinkStorage {
     pub temporal: bool,
     /// Whether links are in half precision although fields are in single precision.
     pub half: bool,
+    /// Whether fat links in half precision have 21 bits instead of 16. Long links then have 16 bits.
+    pub fine: bool,
 }
 
 impl LinkStorage {
@@ -79,7 +81,7 @@ impl LinkStorage {
     pub const FULL: LinkStorage = Self::of(18);
     /// Returns the storage with `reals` real numbers per link, in the precision of the fields.
     pub const fn of(reals: u8) -> Self {
-        LinkStorage { reals, temporal: false, half: false }
+        LinkStorage { reals, temporal: false, half: false, fine: false }
     }
     /// Returns this storage for links in temporal gauge.
     #[must_use]
@@ -95,11 +97,22 @@ impl LinkStorage {
     /// the precision of the fields.
     #[must_use]
     pub const fn half(self, half: bool) -> Self {
-        LinkStorage { half: half && !self.temporal, ..self }
+        LinkStorage { half: half && !self.temporal, fine: self.fine && half, ..self }
     }
-    /// Returns the name, for example `18`, `8t` for temporal gauge, or `12h` for half precision.
+    /// Returns this storage in half precision with fat links of 21 bits, unless the gauge is temporal.
+    #[must_use]
+    pub const fn in_fine(self) -> Self {
+        LinkStorage { fine: !self.temporal, ..self.in_half() }
+    }
+    /// Returns the name, for example `18`, `8t` for temporal gauge, `12h` for half precision, or `13f` with fat links of 21
+    /// bits.
     pub const fn name(self) -> &'static str {
         match (self.reals, self.temporal, self.half) {
+            (18, false, true) if self.fine => "18f",
+            (13, false, true) if self.fine => "13f",
+            (12, false, true) if self.fine => "12f",
+            (9, false, true) if self.fine => "9f",
+            (8, false, true) if self.fine => "8f",
             (18, false, false) => "18",
             (13, false, false) => "13",
             (12, false, false) => "12",
@@ -140,6 +153,14 @@ impl LinkStorage {
             _ => self,
         }
     }
+    /// Returns this storage with 8 or 9 reals per link if it has 12 or 13.
+    #[must_use]
+    pub const fn with_row_and_column(self) -> Self {
+        match self.reals {
+            12 | 13 => LinkStorage { reals: self.reals - 4, ..self },
+            _ => self,
+        }
+    }
     /// Returns whether this storage cannot represent the links whose first row is (a, 0, 0).
     pub const fn has_singular_links(self) -> bool {
         self.reals == 8 || self.reals == 9
@@ -155,8 +176,11 @@ impl LinkStorage {
         directions * self.pair_bytes(precision)
     }
     /// Returns the number of bytes of the two links of a direction. An odd number of reals is stored as complex numbers and a
-    /// phase; the phases of the two links share a complex number.
+    /// phase; the phases of the two links share a complex number. With all reals, links of 21 bits are counted.
     const fn pair_bytes(self, precision: Precision) -> usize {
+        if self.fine && self.reals == 18 {
+            return fine::PAIR_BYTES;
+        }
         let complex = match precision {
             Precision::Double => 16,
             Precision::Single if self.half => 4,
@@ -391,6 +415,7 @@ mod tests {
         links! {
             Double: Recon18 Recon13 Recon12 Recon9 Recon8 Recon12T Recon8T;
             Single: Recon18 Recon13 Recon12 Recon9 Recon8 Recon12T Recon8T Recon18H Recon13H Recon12H Recon9H Recon8H;
+            Single: Recon13F Recon12F Recon9F Recon8F Fine18;
             Half: Recon18 Recon13 Recon12 Recon9 Recon8 Recon12T;
             Fp16: Recon18 Recon12 Recon12T;
         }
@@ -403,6 +428,7 @@ mod tests {
     fn formats_are_named_as_kernels_are() {
         assert_eq!(<(Single, Recon8T)>::FORMAT.to_string(), "single 8t");
         assert_eq!(<(Single, Recon13H)>::FORMAT.to_string(), "single 13h");
+        assert_eq!(<(Single, Recon13F)>::FORMAT.to_string(), "single 13f");
         assert_eq!(<Between<Spinors<Double>, Spinors<Half>>>::FORMAT.to_string(), "spinor double half");
         assert_eq!(Format::NONE.to_string(), "");
     }

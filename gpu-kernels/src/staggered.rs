@@ -329,7 +329,7 @@ crate::kernels! { FAMILY = "staggered";
     reduce STAGGERED_DSLASH_DOT "staggered_dslash_dot": [StaggeredDslash as NaiveDot, in lanes, any AnyStaggeredLinks]
         => staggered_links(rhs 4, rhs 3, rhs 2);
     kernel IMPROVED_DSLASH "improved_dslash": [StaggeredDslash as ImprovedPlain, in lanes, any AnyLongLinks]
-        => staggered_links(rhs 4, rhs 3), unitary_links(rhs 4, rhs 3);
+        => staggered_links(rhs 4, rhs 3), unitary_links(rhs 4, rhs 3), links_beside_fine(rhs 4, rhs 3);
     reduce IMPROVED_DSLASH_DOT "improved_dslash_dot": [StaggeredDslash as ImprovedDot, in lanes, any AnyLongLinks]
-        => staggered_links(rhs 4, rhs 3, rhs 2), unitary_links(rhs 4, rhs 3, rhs 2);
+        => staggered_links(rhs 4, rhs 3, rhs 2), unitary_links(rhs 4, rhs 3, rhs 2), links_beside_fine(rhs 4, rhs 3, rhs 2);
 }

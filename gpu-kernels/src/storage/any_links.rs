@@ -2,9 +2,10 @@
 //! an instance for each takes longer than a branch at each link.
 use super::links::{HopLinks, ImprovedHops, LinkFormat};
 use super::{
-    Double, Fp16, Half, NumberFormat, Recon8, Recon8H, Recon9, Recon9H, Recon12, Recon12H, Recon13, Recon13H, Recon18,
-    Recon18H, Reconstruct, Single,
+    Double, Fine18, Fp16, Half, NumberFormat, Recon8, Recon8H, Recon9, Recon9H, Recon12, Recon12H, Recon13, Recon13H,
+    Recon18, Recon18H, Reconstruct, Single,
 };
+use crate::LinkStorage;
 use crate::algebra::Su3;
 use crate::field::Links;
 
@@ -49,10 +50,11 @@ macro_rules! any_storage {
                     let pair = unsafe { R::pair(at.links.base(), at.i, at.mu) };
                     if forward { R::forward(&pair) } else { R::backward(&pair) }
                 }
-                let storage = at.links.storage();
+                let numbers = |storage: LinkStorage| (storage.reals, storage.half, storage.fine);
+                let stored = numbers(at.links.storage());
                 $(
                     #[cfg(all($(feature = $feature),*))]
-                    if $there && (storage.reals, storage.half) == ($recon::STORAGE.reals, $recon::STORAGE.half) {
+                    if $there && stored == numbers($recon::STORAGE) {
                         return read::<$recon>(at, forward);
                     }
                 )*
@@ -74,6 +76,7 @@ any_storage! {
         Recon13 if PHASE, "reconstruct-12";
         Recon9 if PHASE, "reconstruct-8";
         Recon18H if HALF, "half-links";
+        Fine18 if HALF, "half-links";
         Recon12H if HALF && COMPRESSED, "half-links" "reconstruct-12";
         Recon8H if HALF && COMPRESSED, "half-links" "reconstruct-8";
         Recon13H if HALF && PHASE, "half-links" "reconstruct-12";

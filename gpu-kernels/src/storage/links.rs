@@ -1,5 +1,5 @@
 //! Storage of links in a precision and a reconstruction: pairs of links for each direction, in chunks.
-use super::reconstruct::{InHalf, Recon8, Recon9, Recon12, Recon13, Recon18, Reconstruct, Temporal};
+use super::reconstruct::{BesideFine, InHalf, Recon8, Recon9, Recon12, Recon13, Recon18, Reconstruct, Temporal};
 use super::{Double, Element, Fp16, Half, LinkWords, NumberFormat, STRIDE, Single, TILE, place_in_tiles, record};
 use crate::algebra::{Complex, Su3, complex, quarter_tangent};
 use crate::field::Links;
@@ -233,26 +233,33 @@ where
     }
 }
 
-impl<R: LinkFormat<Half>> LinkFormat<Single> for InHalf<R>
-where
-    InHalf<R>: Reconstruct,
-{
-    type Pair = R::Pair;
-    const UNIT: bool = true;
-    const PAIR_BYTES: usize = R::PAIR_BYTES;
-    #[inline(always)]
-    unsafe fn load_pair(tile: Global, lane: usize, mu: usize) -> R::Pair {
-        unsafe { R::load_pair(tile, lane, mu) }
-    }
-    #[inline(always)]
-    fn forward(pair: &R::Pair) -> Su3<f32> {
-        R::forward(pair)
-    }
-    #[inline(always)]
-    fn backward(pair: &R::Pair) -> Su3<f32> {
-        R::backward(pair)
-    }
+/// Links in half precision for fields in single precision, under another name than that of their reconstruction.
+macro_rules! as_in_half {
+    ($wrapper:ident) => {
+        impl<R: LinkFormat<Half>> LinkFormat<Single> for $wrapper<R>
+        where
+            $wrapper<R>: Reconstruct,
+        {
+            type Pair = R::Pair;
+            const UNIT: bool = true;
+            const PAIR_BYTES: usize = R::PAIR_BYTES;
+            #[inline(always)]
+            unsafe fn load_pair(tile: Global, lane: usize, mu: usize) -> R::Pair {
+                unsafe { R::load_pair(tile, lane, mu) }
+            }
+            #[inline(always)]
+            fn forward(pair: &R::Pair) -> Su3<f32> {
+                R::forward(pair)
+            }
+            #[inline(always)]
+            fn backward(pair: &R::Pair) -> Su3<f32> {
+                R::backward(pair)
+            }
+        }
+    };
 }
+as_in_half!(InHalf);
+as_in_half!(BesideFine);
 impl<R: StoreLinks<Half>> StoreLinks<Single> for InHalf<R>
 where
     InHalf<R>: Reconstruct,

@@ -10,6 +10,7 @@ mod any_links;
 mod clover;
 mod double;
 mod element;
+pub(crate) mod fine;
 mod fp16;
 mod half;
 #[cfg(target_arch = "x86_64")]
@@ -29,14 +30,15 @@ pub use clover::{Block, CloverFormat, HALF, StoreBlock, StoreClover, apply_clove
 pub use double::Double;
 pub use element::Element;
 pub(crate) use element::{load_momentum, load_su3, store_momentum, store_su3};
+pub use fine::Fine18;
 pub use fp16::Fp16;
 pub use half::Half;
 #[cfg(target_arch = "x86_64")]
 pub use lanes::{Bytes32, Bytes64, HasLanes, InLanes, VectorSet};
 pub use links::{HopLinks, ImprovedHops, LinkFormat, StoreLinks};
 pub use reconstruct::{
-    InHalf, Recon8, Recon8H, Recon8T, Recon9, Recon9H, Recon12, Recon12H, Recon12T, Recon13, Recon13H, Recon18,
-    Recon18H, Reconstruct, Temporal,
+    BesideFine, InHalf, Recon8, Recon8F, Recon8H, Recon8T, Recon9, Recon9F, Recon9H, Recon12, Recon12F, Recon12H,
+    Recon12T, Recon13, Recon13F, Recon13H, Recon18, Recon18H, Reconstruct, Temporal,
 };
 pub use single::Single;
 pub use site::{Colours, SiteFormat, SiteKind, SiteValue, Sites, Spinors, StaggeredFermion, WilsonFermion};

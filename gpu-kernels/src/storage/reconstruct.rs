@@ -1,4 +1,5 @@
 //! Compressed storage of links, and the reconstruction of their other elements.
+use super::fine::Fine18;
 use crate::LinkStorage;
 use crate::algebra::{Complex, Real, Su3, complex, phase_from_quarter_tangent, quarter_tangent};
 use core::marker::PhantomData;
@@ -236,4 +237,36 @@ in_half! {
     Recon8: Recon8H;
     Recon13: Recon13H;
     Recon9: Recon9H;
+}
+
+/// Storage of long links in 16 bits, as in [`InHalf`], beside fat links of 21 bits ([`Fine18`]). Rounding of fat links to 16 bits
+/// changes small eigenvalues so much that CG for light quarks takes many more iterations.
+#[derive(Clone, Copy, Debug)]
+pub struct BesideFine<R>(PhantomData<R>);
+
+macro_rules! beside_fine {
+    ($($recon:ident: $alias:ident;)*) => {$(
+        impl Reconstruct for BesideFine<$recon> {
+            type Full = Fine18;
+            const STORAGE: LinkStorage = $recon::STORAGE.in_fine();
+            const KEPT: usize = $recon::KEPT;
+            const PHASE: bool = $recon::PHASE;
+            #[inline(always)]
+            fn expand<T: Real>(at: impl Fn(usize) -> Complex<T>, phase: impl Fn() -> T) -> Su3<T> {
+                $recon::expand(at, phase)
+            }
+            #[inline(always)]
+            fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64> {
+                $recon::reduce(u, j)
+            }
+        }
+        #[doc = concat!("[`", stringify!($recon), "`] in 16 bits beside fat links of 21 bits.")]
+        pub type $alias = BesideFine<$recon>;
+    )*};
+}
+beside_fine! {
+    Recon12: Recon12F;
+    Recon8: Recon8F;
+    Recon13: Recon13F;
+    Recon9: Recon9F;
 }

@@ -347,8 +347,9 @@ impl Improvement {
             LinkGroup::Neither if fixed_point => turned(self.long_scale),
             _ => self.long_scale,
         };
-        let full = LinkStorage::FULL.half(storage.half);
-        let fat = DeviceGauge::from_links(&self.fat, precision, full, fat_scale, 1, phases)?;
+        let fat = DeviceGauge::from_links(&self.fat, precision, storage.with_all_reals(), fat_scale, 1, phases)?;
+        // Long links of fewer reals have 16 bits beside fat links of 21 bits.
+        let storage = LinkStorage { fine: storage.fine && storage == storage.with_all_reals(), ..storage };
         let long = DeviceGauge::from_links(&self.long, precision, storage, long_scale, 3, phases)?;
         StaggeredLinks::improved(fat, long)
     }

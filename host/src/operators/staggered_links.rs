@@ -54,8 +54,9 @@ impl StaggeredLinks {
     /// that are not stored with all their real numbers.
     pub fn improved(fat: DeviceGauge, long: DeviceGauge) -> Result<Self> {
         fat.domain().expect_here("a field of long links", long.domain())?;
-        let expected = Format::with_links(long.precision(), LinkStorage { reals: 18, ..long.storage() });
         let found = Format::with_links(fat.precision(), fat.storage());
+        let may_be_fine = LinkStorage { fine: fat.storage().fine && long.storage().half, ..long.storage() };
+        let expected = Format::with_links(long.precision(), may_be_fine.with_all_reals());
         if found != expected {
             return Err(DeviceError::OtherFormat { found, expected });
         }
@@ -84,7 +85,9 @@ impl StaggeredLinks {
     }
     /// Returns the format of kernels, with the storage of the long links if there are any.
     pub(super) fn format(&self) -> Format {
-        Format::with_links(self.precision(), self.long.as_ref().unwrap_or(&*self.near).storage())
+        let near = self.near.storage();
+        let storage = self.long.as_ref().map_or(near, |long| LinkStorage { fine: near.fine, ..long.storage() });
+        Format::with_links(self.precision(), storage)
     }
     /// Returns the kernels of products: by themselves and with sums, in the interior and in exteriors.
     pub(super) fn kernels(&self) -> [(&'static Instances<StaggeredDslash>, &'static SumInstances<StaggeredDslash>); 2] {

@@ -204,10 +204,14 @@ impl Report {
             Precision::Single => 2,
             Precision::Double => 3,
         };
-        let links = usize::from(!self.reconstruction.half) + usize::from(self.reconstruction == LinkStorage::FULL);
-        // An escalation from half to single precision may also change the links to 16 bits. The factor 2 lets the height increase in this
+        let links = match self.reconstruction {
+            LinkStorage { half: true, fine, .. } => usize::from(fine),
+            LinkStorage::FULL => 3,
+            _ => 2,
+        };
+        // An escalation from half to single precision may also change the links to 16 bits. The factor 4 lets the height increase in this
         // case too.
-        2 * (digits(self.precision) + digits(self.outer)) + links
+        4 * (digits(self.precision) + digits(self.outer)) + links
     }
     /// Adds `n` right-hand sides that were not solved.
     fn left_out(&mut self, n: usize, guessed: bool) {

@@ -432,9 +432,14 @@ mod tests {
         let link_real = if storage.half { 2 } else { real };
         // In temporal gauge, links in t are 1.
         let directions = if storage.temporal { 6 } else { 8 };
-        let links = directions * usize::from(storage.reals) * link_real;
+        // Three numbers of 21 bits take eight bytes.
+        let fine = 8 * 18 * 8 / 3;
+        let links = match storage {
+            LinkStorage { fine: true, reals: 18, .. } => fine,
+            _ => directions * usize::from(storage.reals) * link_real,
+        };
         let (links, field) = match operator {
-            "asqtad" | "hisq" => (links + 8 * 18 * link_real, 6 * real + factor),
+            "asqtad" | "hisq" => (links + if storage.fine { fine } else { 8 * 18 * link_real }, 6 * real + factor),
             "staggered" => (links, 6 * real + factor),
             _ => (links, 24 * real + factor),
         };

@@ -1,6 +1,6 @@
 //! Checks that stored links come back within the accuracy of the format.
 use super::*;
-use crate::storage::{Recon9H, Recon13H};
+use crate::storage::{Fine18, Recon9H, Recon13H};
 use std::vec;
 use std::vec::Vec;
 
@@ -156,6 +156,20 @@ fn links_in_u3_come_back() {
         Single Recon9 of_row_and_column Single;
         Half Recon9 of_row_and_column Half;
         Single Recon9H of_row_and_column Half;
+    }
+}
+
+/// Checks links of 21 bits. Each part is off by at most half a step of 2⁻²⁰, and by a whole one at 1.
+#[test]
+fn links_of_21_bits_come_back() {
+    round_trip::<Single, Fine18>(Random::with_phase, |_| 1.5 / f64::from(1 << 20));
+    let steps = |x: f64| (x * f64::from(1 << 20)).round() / f64::from(1 << 20);
+    let mut random = Random(11);
+    for _ in 0..50 {
+        let row = |random: &mut Random| random.row().map(|z| complex(steps(z.re), steps(z.im)));
+        let mut matrix = || Su3([row(&mut random), row(&mut random), row(&mut random)]);
+        let (u, v) = (matrix(), matrix());
+        assert_eq!(kept::<Single, Fine18>(&u, &v), [u, v], "numbers that have a code");
     }
 }
 
