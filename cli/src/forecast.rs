@@ -190,7 +190,7 @@ fn halved(mut on: Lattice, most: usize) -> Lattice {
 
 /// Returns the request with this maximum number of iterations, all in one precision.
 fn no_more_than(iterations: usize, request: &Request) -> Request {
-    Request { max_iterations: iterations, escalate: false, ..request.clone() }
+    Request { max_iterations: Some(iterations), escalate: false, ..request.clone() }
 }
 
 /// Measures the seconds of an iteration after the kernels have been loaded. The short solves are not expected to converge.

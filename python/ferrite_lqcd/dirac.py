@@ -116,7 +116,7 @@ _USUAL: "dict[str, Any]" = {
     "precision": None,
     "outer": None,
     "reconstruct": None,
-    "max_iterations": 10_000,
+    "max_iterations": None,
     "batch": None,
     "escalate": True,
     "idr_s": None,
@@ -306,7 +306,7 @@ class Operator(Pickled):
         precision: Optional[str] = None,
         outer: Optional[str] = None,
         reconstruct: "str | int | None" = None,
-        max_iterations: int = 10_000,
+        max_iterations: Optional[int] = None,
         guess: Any = None,
         batch: Optional[int] = None,
         escalate: bool = True,
@@ -321,7 +321,7 @@ class Operator(Pickled):
         tol : float
             Requested tolerance of ‖b − M x‖ / ‖b‖ of the full system.
         solver : str or Multigrid
-            Result of ``setup``, or name of a method; ``fe.solvers()`` lists them. The default is ``bicgstab``, or ``cg`` for staggered
+            Result of ``setup``, or name of a method; ``fe.solvers()`` lists them. The default is ``auto``, or ``cg`` for staggered
             operators.
         precision : str
             Precision of the iteration: ``double``, ``single``, ``half`` or ``fp16``. By default, it is ``half`` for Wilson-like
@@ -331,7 +331,7 @@ class Operator(Pickled):
         reconstruct : str or int
             Number of reals stored for a link in the iteration: 18, 12 (default), 8, …
         max_iterations : int
-            Maximum number of iterations, at most 10⁹.
+            Maximum number of iterations, at most 10⁹ (default: 10,000, and more for light staggered quarks).
         guess : array
             Initial guess, with the shape of ``b``.
         batch : int
@@ -383,7 +383,7 @@ class Operator(Pickled):
         tol: float = 1e-10,
         precision: Optional[str] = None,
         reconstruct: "str | int | None" = None,
-        max_iterations: int = 10_000,
+        max_iterations: Optional[int] = None,
         batch: Optional[int] = None,
     ) -> Solution:
         """Solves M(m) x = b of a staggered operator for several masses at once, by multi-shift CG.
@@ -400,7 +400,7 @@ class Operator(Pickled):
         tol: float = 1e-10,
         precision: Optional[str] = None,
         reconstruct: "str | int | None" = None,
-        max_iterations: int = 10_000,
+        max_iterations: Optional[int] = None,
         batch: Optional[int] = None,
     ) -> Solution:
         """Solves (M†M + σ) x = b of a staggered operator for several shifts σ at once, by multi-shift CG.
@@ -456,16 +456,17 @@ class Operator(Pickled):
         precision: Optional[str],
         outer: Optional[str],
         reconstruct: "str | int | None",
-        max_iterations: int,
+        max_iterations: Optional[int],
         batch: Optional[int],
         escalate: bool,
         idr_s: Optional[int] = None,
     ) -> "dict[str, Any]":
         settings: "dict[str, Any]" = {
             "tol": number("tol", tol, "a number above 0 and below 1", lambda x: 0 < x < 1),
-            "max_iterations": whole("max_iterations", max_iterations, 1, BOUNDS["iterations"]),
             "escalate": bool(escalate),
         }
+        if max_iterations is not None:
+            settings["max_iterations"] = whole("max_iterations", max_iterations, 1, BOUNDS["iterations"])
         if batch is not None:
             batch = whole("batch", batch, 1)
         if idr_s is not None:
@@ -489,7 +490,7 @@ class Operator(Pickled):
         tol: float,
         precision: Optional[str],
         reconstruct: "str | int | None",
-        max_iterations: int,
+        max_iterations: Optional[int],
         batch: Optional[int],
     ) -> Solution:
         if not self.staggered:

@@ -108,7 +108,7 @@ def test_integers_are_whole(made, place):
 
 #: Where nothing may be given.
 OPTIONAL = {
-    "threads", "t of Noise", "batch", "reconstruct", "window", "bootstrap", "bootstrap of effective_masses", "gauge_steps", "vectors",
+    "threads", "t of Noise", "max_iterations", "batch", "reconstruct", "window", "bootstrap", "bootstrap of effective_masses", "gauge_steps", "vectors",
     "levels", "improvements", "idr_s", "levels of a file", "spin",
 }
 

@@ -25,7 +25,7 @@ apart = fe.Wilson(U, mass=0.1, device=fe.Device("cpu", threads=1))
 rng = np.random.default_rng(1)
 data = np.cosh(0.1 * (np.arange(64) - 32)) * (1 + 0.01 * rng.standard_normal((2000, 64)))
 works = {
-    "solve": lambda: fe.Wilson(U, kappa=0.3).solve(b, solver="cg", max_iterations=10**9, escalate=False),
+    "solve": lambda: fe.Wilson(U, kappa=0.3).solve(np.stack([b] * 64), solver="cg", batch=1, max_iterations=10**9, escalate=False),
     "masses": lambda: naive.solve_masses(fe.Noise(1).field(U.lattice), [1e-9, 1e-8], tol=1e-15, max_iterations=10**9),
     "heat bath": lambda: fe.Gauge.quenched(U.lattice, 6.0, 1, sweeps=1, overrelax=10**8),
     "stout": lambda: U.stout(0.01, 65535),

@@ -62,8 +62,9 @@ keys! {
     RECONSTRUCT: Word "reconstruct" "N"
         "Number of reals stored for a link: 18, 12 or 8; for wilson, clover and exp-clover also 12t or 8t (temporal \
          gauge); for long links of HISQ also 13 or 9; for staggered operators also 18h, 12h, 8h, 13h or 9h (16-bit \
-         links, fields in single precision) [default: 12, or 13 for HISQ, if the links are in SU(3), otherwise 18; in \
-         16 bits for a staggered operator on a GPU if the precision is not given]",
+         links, fields in single precision), and with long links f in place of h (fat links of 21 bits, for light \
+         quarks) [default: 12, or 13 for HISQ, if the links are in SU(3), otherwise 18; for a staggered operator on a \
+         GPU, if the precision is not given, with h, or with f below mass 0.0035, and with 8 or 9 for asqtad or HISQ]",
         "12";
     OUTPUT: Text "output" "FILE"
         "File for the result: .npy, or .lime for one field or a propagator (docs/formats.md lists other endings)",
@@ -76,7 +77,7 @@ keys! {
     PROFILE: Switch "profile" "" "Report the time of each kernel; the solve takes a little longer", "false";
     TOL: Number "tol" "TOL"
         "Requested tolerance of |b - M x| / |b|, or with --shifts of |b - (M^+ M + s) x| / |b| [default: 1e-10]", "1e-10";
-    MAX_ITERATIONS: Count "max-iterations" "N" "Maximum number of iterations [default: 10000]", "10000";
+    MAX_ITERATIONS: Count "max-iterations" "N" "Maximum number of iterations [default: 10000, and more for light staggered quarks]", "10000";
     OUTER: Word "outer" "NAME"
         "Precision of the solution and of the residuals that correct the iteration: double or single; single needs \
          --precision single, half or fp16, and suits --tol above 1e-6 [default: double]",
@@ -86,7 +87,7 @@ keys! {
          (defect correction by inner solves) [default: reliable]", "\"reliable\"";
     DELTA: Number "delta" "D"
         "Factor by which the residual falls between true residuals, for reliable updates and restarts of gcr-dd and \
-         multigrid [default: 0.1; 0.6 for staggered operators in 16 bits; 1e-3 for multigrid in single precision; for \
+         multigrid [default: 0.1; 0.6 for light staggered quarks in 16 bits; 1e-3 for multigrid in single precision; for \
          reliable updates with equal --precision and --outer, 1e-4, or 0 if links have 18 reals]", "0.1";
     INNER_TOL: Number "inner-tol" "TOL"
         "Relative residual at which an inner solve of defect correction ends [default: 0.01]", "0.01";

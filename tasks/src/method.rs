@@ -29,7 +29,7 @@ pub struct SolveScheme {
     /// Requested number of right-hand sides in a batch.
     pub batch: BatchChoice,
     method: &'static Method,
-    max_iterations: usize,
+    max_iterations: Option<usize>,
     outer: Precision,
     correction: Correction,
     schwarz: Schwarz,
@@ -107,7 +107,7 @@ impl SolveScheme {
             escalate: !keys.no_escalation.is_on(),
             method,
             tol: keys.tol.or(1e-10),
-            max_iterations: keys.max_iterations.or(10_000),
+            max_iterations: keys.max_iterations.get().copied(),
             outer,
         }
     }
@@ -267,7 +267,7 @@ mod tests {
             guess: None,
             batch: BatchChoice::default(),
             method: Method::BICGSTAB,
-            max_iterations: 10,
+            max_iterations: Some(10),
             outer: Precision::Double,
             correction,
             schwarz: Schwarz::default(),

@@ -413,7 +413,7 @@ fn formats(input: &mut Input, definition: Option<&Definition>) -> (Option<Precis
         && reconstruction.is_some_and(|storage| storage.half)
     {
         let why = format!(
-            "16-bit links need {}; to store fields in 16 bits as well, give {} and {} without h",
+            "links of 16 or 21 bits need {}; to store fields in 16 bits as well, give {} and {} without h or f",
             input.spelled("precision", "single"),
             input.spelled("precision", "half"),
             input.spelled("reconstruct", "")

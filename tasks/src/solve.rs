@@ -270,8 +270,11 @@ pub fn announce(report: &Report) {
         );
     }
     for change in &report.method_changes {
-        let iterations = text::count(change.iterations, "iteration");
-        info!("after {iterations}, the solve continues with {}; reason: {}", change.method.name, change.reason);
+        let how = match change.iterations {
+            0 => "the solve begins".into(),
+            n => format!("after {}, the solve continues", text::count(n, "iteration")),
+        };
+        info!("{how} with {}; reason: {}", change.method.name, change.reason);
     }
     if let Some(why) = &report.gave_up {
         info!("{}", good_enough(why));

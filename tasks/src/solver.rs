@@ -110,6 +110,9 @@ impl SolverSettings {
     /// The first setting whose value is out of range or unknown.
     pub fn request(&self, operator: Operator) -> Result<Request, WrongSetting> {
         let mut request = Request::new(operator);
+        if !request.operator.is_positive() {
+            request.method = Method::AUTO;
+        }
         if let Some(method) = choice("solver", self.solver.as_ref(), &METHODS.map(|method| (method.name, method)))? {
             request.method = method;
         }
@@ -126,7 +129,7 @@ impl SolverSettings {
             request.tol = tol;
         }
         let iterations = count("max_iterations", self.max_iterations, 1..=MOST_ITERATIONS)?;
-        request.max_iterations = iterations.unwrap_or(request.max_iterations);
+        request.max_iterations = iterations;
         request.escalate = self.escalate.unwrap_or(request.escalate);
         request.multigrid = self.multigrid.params()?;
         for (name, value) in &self.counts {

@@ -48,7 +48,7 @@ impl SolverStudy {
             reconstruction,
             correction,
             tol: self.tol,
-            max_iterations: self.max_iterations,
+            max_iterations: Some(self.max_iterations),
             // A column of a table shows one format, so the solve must not change it.
             escalate: false,
             ..Request::new(operator)

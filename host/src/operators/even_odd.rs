@@ -53,9 +53,10 @@ pub trait EvenOdd: LinearOperator<FieldSpace> {
     }
     /// Returns ‖η − M ψ‖ / ‖η̂ − M̂ ψ_e‖ for the reconstructed ψ_o, exactly or closely enough to set a tolerance.
     fn residual_factor(&self) -> f64;
-    /// Whether M̂ is Hermitian and positive, so that CG needs no normal equations.
-    fn is_positive(&self) -> bool {
-        false
+    /// Returns a lower bound of the eigenvalues of M̂ if it is Hermitian and positive, so that CG needs no normal equations; `None` for
+    /// other operators.
+    fn positive(&self) -> Option<f64> {
+        None
     }
 }
 

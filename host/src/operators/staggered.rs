@@ -629,7 +629,7 @@ impl EvenOdd for EvenOddStaggered {
     fn residual_factor(&self) -> f64 {
         1.0 / self.staggered.params.mass
     }
-    fn is_positive(&self) -> bool {
-        true
+    fn positive(&self) -> Option<f64> {
+        Some(self.constant)
     }
 }

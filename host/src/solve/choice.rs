@@ -2,7 +2,7 @@
 //!
 //! The number of iterations of BiCGstab cannot be predicted before some have been done. Therefore BiCGstab begins. Multigrid continues from
 //! its iterate as soon as BiCGstab's remaining work for all right-hand sides is clearly larger than that of a multigrid setup and its
-//! solves. All costs are counted in iterations, so that every process makes the same decision.
+//! solves. For large batches, BiCGstab first solves for one right-hand side alone until this is decided. All costs are counted in iterations, so that every process makes the same decision.
 //!
 //! CG on the normal equations depends only on the singular values of M, not on the positions of its eigenvalues in the complex plane, and
 //! its residual never grows. CG takes over if BiCGstab or multigrid fails: see [`Fallback`].
@@ -39,7 +39,7 @@ struct Costs {
     solve: [f64; 2],
 }
 const GPU_COSTS: Costs =
-    Costs { formats: (Precision::Half, LinkStorage::of(12)), setup: 2200.0, rebuild: 300.0, solve: [165.0, 64.0] };
+    Costs { formats: (Precision::Half, LinkStorage::of(12)), setup: 2400.0, rebuild: 300.0, solve: [165.0, 77.0] };
 const CPU_COSTS: Costs =
     Costs { formats: (Precision::Single, LinkStorage::of(12)), setup: 5500.0, rebuild: 3300.0, solve: [200.0, 120.0] };
 
@@ -56,7 +56,7 @@ impl Costs {
 }
 
 /// Times of an iteration of BiCGstab per right-hand side: alone, and in a large batch, where instructions limit the kernels.
-const PER_RHS: [f64; 2] = [1.0, 0.78];
+const PER_RHS: [f64; 2] = [1.0, 0.86];
 
 /// Returns the bytes that an iteration of BiCGstab moves for a site. Each of the four hopping terms reads links and the input, and every
 /// second one also reads another vector; each writes its output. Two diagonal terms and ten vectors of linear algebra are added.
@@ -68,6 +68,8 @@ fn iteration_bytes(operator: &Operator, (precision, storage): (Precision, LinkSt
 
 /// Number of iterations of BiCGstab that are needed to predict the remaining ones.
 const BEGINNING: usize = 60;
+/// Ratio of the forecast gain of multigrid to its setup below which BiCGstab for one right-hand side settles that BiCGstab is better.
+const CLEAR: f64 = 0.6;
 /// Number of multigrid iterations after which a forecast of more than this number of further iterations ends the method. Multigrid usually
 /// takes two or three dozen iterations.
 const MANY: usize = 150;
@@ -139,6 +141,8 @@ pub struct Adviser {
     budget: Option<Budget>,
     /// Whether multigrid ends early if it does not help.
     is_eager: bool,
+    /// Whether BiCGstab solves for the first right-hand side alone, to decide for all of them before they begin.
+    is_trial: bool,
     advice: Option<Advice>,
 }
 
@@ -242,13 +246,32 @@ impl Adviser {
             solve,
             budget: None,
             is_eager: false,
+            is_trial: false,
             advice: None,
         }
+    }
+    /// Whether BiCGstab's iterations for one right-hand side help to decide about multigrid.
+    pub fn may_try(&self) -> bool {
+        self.method == Method::BICGSTAB && self.setup.is_finite()
+    }
+    /// Lets the adviser decide from a trial, a solve for the first right-hand side. It stops the trial as soon as the decision is clear.
+    pub fn for_trial(self) -> Self {
+        Adviser { is_trial: true, ..self }
     }
     /// Makes the adviser of a BiCGstab solve to the residual `tol`, for which multigrid is not possible.
     pub fn without_multigrid(tol: f64) -> Self {
         let (forecast, method, setup) = (IterationForecast::new(tol), Method::BICGSTAB, f64::INFINITY);
-        Adviser { forecast, method, sources: [1, 1], setup, solve: 0.0, budget: None, is_eager: false, advice: None }
+        Adviser {
+            forecast,
+            method,
+            sources: [1, 1],
+            setup,
+            solve: 0.0,
+            budget: None,
+            is_eager: false,
+            is_trial: false,
+            advice: None,
+        }
     }
     /// Lets the adviser also recommend CG if the forecast is far above `most`, the maximum number of iterations of the whole solve.
     pub fn within(self, most: usize) -> Self {
@@ -266,6 +289,7 @@ impl Adviser {
             solve: 0.0,
             budget: None,
             is_eager: false,
+            is_trial: false,
             advice: None,
         }
     }
@@ -279,6 +303,7 @@ impl Adviser {
         let ahead = self.forecast.ahead(event);
         let done = event.iteration;
         let is_far = |[begin, most]: [usize; 2]| done >= begin && ahead > most as f64;
+        let mut settled = false;
         let (reason, next) = if self.method == Method::MULTIGRID {
             let reason = (is_far([MANY, MANY]) || (self.is_eager && is_far(EARLY))).then(|| {
                 let smallest = self.forecast.smallest();
@@ -287,7 +312,12 @@ impl Adviser {
             (reason, Method::BICGSTAB)
         } else {
             let [batch, all] = self.sources.map(|n| n as f64);
-            let gain = batch * (ahead - self.solve) + (all - batch) * (done as f64 + ahead - self.solve);
+            let whole = done as f64 + ahead - self.solve;
+            let gain = match self.is_trial {
+                true => all * whole,
+                false => batch * (ahead - self.solve) + (all - batch) * whole,
+            };
+            settled = self.is_trial && done >= BEGINNING && gain < CLEAR * self.setup;
             let reason = (done >= BEGINNING && gain > self.setup).then(|| {
                 let sides = if self.sources[1] == 1 {
                     "the right-hand side".into()
@@ -313,7 +343,7 @@ impl Adviser {
             (Some(reason), _) => Some(Advice { method: next, reason }),
             (None, late) => late.map(|reason| Advice { method: Method::CG, reason }),
         };
-        self.advice.is_some()
+        self.advice.is_some() || settled
     }
     /// Whether the adviser is for solves by this method.
     pub fn is_for(&self, method: &Method) -> bool {
@@ -339,13 +369,18 @@ mod tests {
     use crate::operators::{TimeBoundary, WilsonParams};
     use solvers::IterationKind;
 
-    /// The iteration at which an adviser stops a solve whose residual falls by `factor` each time, down to 1e-10.
+    /// Returns the iteration at which an adviser stops a solve whose residual falls by `factor` each time, down to 1e-10.
     fn stops(mut adviser: Adviser, factor: f64) -> Option<usize> {
+        let stop = stop_of(&mut adviser, factor)?;
+        assert!(adviser.advice().is_some());
+        Some(stop)
+    }
+    /// Returns the iteration at which an adviser stops a solve, with or without advice.
+    fn stop_of(adviser: &mut Adviser, factor: f64) -> Option<usize> {
         let mut residual = 1.0;
         for iteration in 0..10_000 {
             let event = Iteration { iteration, residuals: &[residual], kind: IterationKind::Iterate };
             if adviser.stops(&event, 0) {
-                assert!(adviser.advice().is_some());
                 return Some(iteration);
             }
             residual *= factor;
@@ -409,6 +444,25 @@ mod tests {
         let double = Adviser::of_bicgstab(&Request::new(operator), 1e-10, 1, false, true);
         assert_eq!(stops(double, taking(1000.0)), Some(BEGINNING));
         assert_eq!(stops(of(0, 1, false), 1.0), Some(BEGINNING), "what does not converge");
+    }
+
+    /// Checks that the first right-hand side decides for a batch: for multigrid, for BiCGstab, or not yet.
+    #[test]
+    fn one_right_hand_side_decides_for_all() {
+        let operator = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
+        let request = Request { precision: Precision::Half, ..Request::new(operator) };
+        let trial = || Adviser::of_bicgstab(&request, 1e-10, 12, false, true).for_trial();
+        let taking = |iterations: f64| 1e-10f64.powf(1.0 / iterations);
+        // A setup costs as much as about 240 iterations for each of twelve right-hand sides, and multigrid about 95.
+        for (iterations, stop, method) in
+            [(1500.0, Some(BEGINNING), Some(Method::MULTIGRID)), (150.0, Some(BEGINNING), None), (290.0, None, None)]
+        {
+            let mut adviser = trial();
+            assert_eq!(stop_of(&mut adviser, taking(iterations)), stop, "{iterations}");
+            assert_eq!(adviser.advice().map(|advice| advice.method), method, "{iterations}");
+        }
+        assert!(trial().may_try());
+        assert!(!Adviser::without_multigrid(1e-10).may_try() && !Adviser::of_multigrid(1e-10).may_try());
     }
 
     /// Checks that CG takes over when half of the iterations are done and there is hardly any progress. A converging solve is left alone,

@@ -51,7 +51,7 @@ impl Configuration<'_> {
         let storage = self.possible(&operator, operator.storage(LinkStorage::FULL))?;
         let complement = self.operator(operator, Precision::Double, storage, 1)?;
         let space = FieldSpace::new(self.domain(), shape);
-        if complement.is_positive() {
+        if complement.positive().is_some() {
             bounds(&space, &*complement, &start.even, params, observer)
         } else {
             bounds(&space, &Normal::new(&space, &*complement)?, &start.even, params, observer)

@@ -8,7 +8,7 @@ use super::request::{Correction, Request, is_gpu};
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceField, FieldShape, FieldSpace};
 use gpu_kernels::{LinkStorage, Precision};
-use solvers::{Info, Iteration, Observer, Patience, RhsFailure, SolveError, Step, Unsolved, VectorSpace};
+use solvers::{Info, Iteration, Observer, Patience, RhsFailure, SolveError, Step, System, Unsolved, VectorSpace};
 use std::iter::successors;
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -66,6 +66,12 @@ pub(super) fn solve_escalating(
         made => made?,
     };
     solve.begin()?;
+    if let Some(advice) = solve.try_first(&mut system, observer)? {
+        match solve.change_method(advice, observer) {
+            Err(SolveError::Cancelled { .. }) => return solve.cancelled_in_setup(),
+            made => system = made?,
+        }
+    }
     let failure = loop {
         let failure = solve.iterate(&mut system, observer)?;
         if let Some(change) = solve.another_method(failure.as_ref())? {
@@ -104,6 +110,8 @@ struct EscalatingSolve<'a> {
     tol: f64,
     /// The request; its method is the one that is running.
     request: Request,
+    /// Maximum number of iterations of all runs.
+    limit: usize,
     /// Whether the method was chosen automatically, not requested.
     automatic: bool,
     /// Formats of the request.
@@ -131,6 +139,8 @@ impl<'a> EscalatingSolve<'a> {
         request: &Request,
     ) -> Escalated<Self> {
         let mut request = request.clone();
+        let limit = request.iteration_limit(formats.exact().positive());
+        request.max_iterations = Some(limit);
         let choose = request.method.choose;
         if let Some(choose) = choose {
             request.method = choose(formats, &request)?;
@@ -145,6 +155,7 @@ impl<'a> EscalatingSolve<'a> {
             problem,
             tol,
             request,
+            limit,
             automatic,
             asked,
             level,
@@ -188,7 +199,7 @@ impl<'a> EscalatingSolve<'a> {
     }
     /// Returns the number of iterations that remain.
     fn rest(&self) -> usize {
-        self.request.max_iterations.saturating_sub(self.iterations())
+        self.limit.saturating_sub(self.iterations())
     }
     /// Returns the largest true residual.
     fn worst(&self) -> f64 {
@@ -213,6 +224,43 @@ impl<'a> EscalatingSolve<'a> {
         let may_end = self.level.precision != Precision::Double && self.request.stagnation_window > 0;
         let patience = self.request.method.patience.filter(|_| may_end && self.next_level().is_some());
         patience.map(|of| of(self.formats.domain().global().volume()))
+    }
+    /// *Collective.* Solves for the first right-hand side of a large batch alone until the adviser has decided, and returns its advice to begin
+    /// with another method. This takes much less time than as many iterations for all right-hand sides, which would be in vain if multigrid
+    /// took over. The solution is discarded, because a batch advances fastest if all right-hand sides begin together.
+    fn try_first(&mut self, system: &mut MixedSystem, observer: &mut dyn Observer) -> Escalated<Option<Advice>> {
+        let nrhs = self.problem.space().nrhs();
+        let Some(adviser) = self.adviser.clone().filter(|adviser| nrhs >= TRIED_BATCH && adviser.may_try()) else {
+            return Ok(None);
+        };
+        // With initial guesses, the first iterations show less.
+        let space = FieldSpace::new(self.formats.domain(), self.problem.space().shape());
+        let mut norms = vec![0.0; nrhs];
+        space.norm2(self.problem.solution(), &mut norms)?;
+        if norms.iter().any(|norm| *norm > 0.0) || !system.narrow(1) {
+            return Ok(None);
+        }
+        let mut adviser = adviser.for_trial();
+        let limits = Limits {
+            tol: self.tol,
+            max_iterations: TRIAL.min(self.limit),
+            patience: self.patience(),
+            request: &self.request,
+        };
+        let ended = system.iterate(&limits, &mut OfTrial { observer, adviser: &mut adviser });
+        system.narrow(nrhs);
+        // A failure is left to the solve for all right-hand sides.
+        if let Err(error) = ended
+            && error.info().is_none()
+        {
+            return Err(error);
+        }
+        system.pair.outer_space.zero(&mut system.x)?;
+        let advice = adviser.advice().cloned();
+        if advice.is_some() {
+            self.tried.push(self.request.method);
+        }
+        Ok(advice)
     }
     /// Runs the method, stores the solution, and computes its true residual in double precision. Returns the reason if the method gave up.
     fn iterate(&mut self, system: &mut MixedSystem, observer: &mut dyn Observer) -> Escalated<Option<Unsolved>> {
@@ -426,7 +474,7 @@ fn adviser(
                 Adviser::of_bicgstab(request, tol, nrhs, state != MultigridState::Possible, is_gpu)
             }
         };
-        Some(if request.escalate { adviser.within(request.max_iterations) } else { adviser })
+        Some(if request.escalate { adviser.within(request.iteration_limit(None)) } else { adviser })
     } else {
         None
     })
@@ -460,6 +508,26 @@ fn may_escalate(error: &Unsolved, true_residual: &[f64]) -> bool {
         // A higher precision does not help if the source itself is not a number; its residual is not a number either.
         SolveError::NotANumber { iteration, .. } => *iteration > 0 || true_residual.iter().all(|r| r.is_finite()),
         _ => false,
+    }
+}
+
+/// Smallest batch whose first right-hand side is tried alone.
+const TRIED_BATCH: usize = 4;
+/// Maximum number of iterations of a trial. By then the forecast is good enough.
+const TRIAL: usize = 120;
+
+/// Observer of a trial, which stops when the adviser has decided. The user's observer may only stop it too.
+struct OfTrial<'a> {
+    observer: &'a mut dyn Observer,
+    adviser: &'a mut Adviser,
+}
+impl Observer for OfTrial<'_> {
+    fn iteration(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
+        self.observer.step(&Step { work: "trial of the first source", done: None })?;
+        match self.adviser.stops(event, 0) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     }
 }
 
@@ -503,7 +571,7 @@ impl MixedSystem {
     ) -> Escalated<Self> {
         let (domain, nrhs) = (formats.domain(), problem.space().nrhs());
         let exact = formats.exact();
-        let positive = exact.is_positive();
+        let positive = exact.positive();
         let outer = match level.outer {
             Precision::Double => exact,
             other => formats.any(other, LinkStorage::FULL)?,
@@ -518,6 +586,10 @@ impl MixedSystem {
         outer_space.convert_from(problem.solution(), &mut x)?;
         let pair = OperatorPair { level, outer_space, outer, sloppy_space, sloppy, positive, adjoint: false };
         Ok(MixedSystem { pair, method, rhs, x })
+    }
+    /// Restricts the system to its first right-hand sides; returns whether that is possible.
+    fn narrow(&self, nrhs: usize) -> bool {
+        self.pair.mixed().narrow(nrhs)
     }
     fn hand_back(&self, problem: &mut dyn ParitySystem) -> Result {
         let (kind, nrhs) = (problem.space().kind(), problem.space().nrhs());

@@ -56,8 +56,8 @@ pub struct Request {
     pub open: OpenFormats,
     /// Requested tolerance: the true residual ‖η − M ψ‖ / ‖η‖ of the full system at which the solve ends.
     pub tol: f64,
-    /// Maximum number of iterations.
-    pub max_iterations: usize,
+    /// Maximum number of iterations; `None` for [`iteration_limit`](Self::iteration_limit).
+    pub max_iterations: Option<usize>,
     /// Method by which true residuals correct the iteration.
     pub correction: Correction,
     /// Whether a solve that stagnates, breaks down or overflows continues in the next higher precision.
@@ -93,27 +93,51 @@ impl OpenFormats {
     pub const ALL: Self = OpenFormats { precision: true, storage: true };
 }
 
+/// Mass of an improved staggered quark below which CG is faster with fat links of 21 bits than with 16 bits. Rounding to 16 bits changes
+/// small eigenvalues so much that CG takes more iterations: docs/measurements/staggered.md.
+pub(super) const LIGHT: f64 = 0.0035;
+
+/// Maximum number of iterations for quarks that are not light.
+const USUAL_ITERATIONS: usize = 10_000;
+/// Square of a number above the norm of the hopping term of staggered quarks, which is 2 for naive quarks and 2.4 for improved quarks on
+/// links that are unit matrices.
+const LARGEST_HOP: f64 = 9.0;
+
 /// Returns whether a backend is a GPU.
 pub(super) fn is_gpu(backend: Option<&dyn Backend>) -> bool {
     backend.is_some_and(|backend| backend.name() == "cuda")
+}
+
+/// Returns a storage for 16-bit links, with fat links of 21 bits for a light quark.
+fn short_links(storage: LinkStorage, light: bool) -> LinkStorage {
+    if light { storage.in_fine() } else { storage.half(true) }
 }
 
 impl Request {
     /// Returns the request with its open formats chosen for a device; `None` for those that need most memory.
     #[must_use]
     pub fn on(&self, backend: Option<&dyn Backend>) -> Self {
+        self.with_formats(is_gpu(backend))
+    }
+    /// Returns the request with its open formats chosen for a GPU or a CPU.
+    fn with_formats(&self, is_gpu: bool) -> Self {
         let mut request = Request { open: OpenFormats::default(), ..self.clone() };
         if !self.open.precision || self.outer != Precision::Double {
             return request;
         }
         let exists = |precision, storage| self.operator.definition().exists(precision, storage);
-        let is_gpu = is_gpu(backend);
-        let short_links = self.reconstruction.half(true);
         let staggered = self.operator.is_positive();
+        let storage = match self.operator.definition().is_improved() {
+            true => self.reconstruction.with_row_and_column(),
+            false => self.reconstruction,
+        };
+        let short_links = |light: bool| short_links(storage, light);
+        let is_light = self.operator.mass().abs() < LIGHT;
         let candidates = [
             // The iteration around a multigrid cycle takes little of the time, so 16 bits gain nothing.
             (Precision::Half, self.reconstruction, is_gpu && !staggered && self.method != Method::MULTIGRID),
-            (Precision::Single, short_links, is_gpu && staggered && self.open.storage),
+            (Precision::Single, short_links(true), is_gpu && staggered && self.open.storage && is_light),
+            (Precision::Single, short_links(false), is_gpu && staggered && self.open.storage),
             (Precision::Single, self.reconstruction, true),
         ];
         for (precision, storage, fits) in candidates {
@@ -141,6 +165,24 @@ impl Request {
         }
         Request { precision: Precision::Double, open: OpenFormats::default(), ..self.clone() }
     }
+    /// Returns the storage of 16-bit links for M†M + σ with eigenvalues from `smallest` upwards, if the storage of this request is such a
+    /// storage and was left open.
+    pub(super) fn links_from(&self, smallest: f64) -> LinkStorage {
+        let light = smallest < LIGHT * LIGHT;
+        if self.reconstruction.half { short_links(self.reconstruction.half(false), light) } else { self.reconstruction }
+    }
+    /// Returns the maximum number of iterations. If none was requested, it is 10,000, or if that is more, the number in which CG converges at
+    /// the latest for M†M + σ of a staggered quark with eigenvalues from `smallest` upwards: ½ √κ ln(2 √κ / tol), where κ is the condition
+    /// number (Saad 2003, *Iterative Methods for Sparse Linear Systems*, equation 6.128).
+    pub fn iteration_limit(&self, smallest: Option<f64>) -> usize {
+        self.max_iterations.unwrap_or_else(|| {
+            let slowest = smallest.filter(|smallest| *smallest > 0.0).map_or(0.0, |smallest| {
+                let root = (1.0 + LARGEST_HOP / smallest).sqrt();
+                0.5 * root * (2.0 * root / self.tol).ln()
+            });
+            USUAL_ITERATIONS.max(slowest.min(1e9) as usize)
+        })
+    }
     /// Refuses pairs of precisions that no solver supports.
     pub(super) fn check_precisions(&self) -> Result<(), &'static str> {
         use Precision as P;
@@ -166,7 +208,7 @@ impl Request {
             reconstruction: if has_usual { usual } else { LinkStorage::FULL },
             open: OpenFormats::default(),
             tol: 1e-10,
-            max_iterations: 10_000,
+            max_iterations: None,
             correction: Correction::default(),
             escalate: true,
             schwarz: Schwarz::default(),
@@ -182,7 +224,7 @@ impl Request {
 mod tests {
     use super::*;
     use crate::backend::Cpu;
-    use crate::operators::{TimeBoundary, WilsonParams};
+    use crate::operators::{StaggeredOperator, StaggeredParams, StaggeredPhases, TimeBoundary, WilsonParams};
 
     #[test]
     fn open_formats_are_chosen_and_given_ones_are_obeyed() {
@@ -200,5 +242,39 @@ mod tests {
         assert_eq!(shifts(&open, ShiftStrategy::Sequential), Precision::Single);
         let half = Request { precision: Precision::Half, ..given };
         assert_eq!(shifts(&half, ShiftStrategy::MultiShift), Precision::Half);
+    }
+
+    #[test]
+    fn a_gpu_gets_short_numbers() {
+        let open = |operator: Operator| Request { open: OpenFormats::ALL, ..Request::new(operator) };
+        let chosen = |request: &Request| {
+            let Request { precision, reconstruction, .. } = request.with_formats(true);
+            (precision, reconstruction.to_string())
+        };
+        let wilson = open(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic).into());
+        assert_eq!(chosen(&wilson), (Precision::Half, "12".into()));
+        let multigrid = Request { method: Method::MULTIGRID, ..wilson };
+        assert_eq!(chosen(&multigrid), (Precision::Single, "12".into()));
+        // Long links have 8 reals in any precision of the fat links, which depends on the mass.
+        let params =
+            |mass| StaggeredParams { mass, boundary: TimeBoundary::Antiperiodic, phases: StaggeredPhases::default() };
+        let hisq = |mass| open(StaggeredOperator::hisq(params(mass), 0.0).into());
+        assert_eq!(chosen(&hisq(0.05)), (Precision::Single, "8h".into()));
+        assert_eq!(chosen(&hisq(0.002)), (Precision::Single, "8f".into()));
+        let naive = open(StaggeredOperator::naive(params(0.002)).into());
+        assert_eq!(chosen(&naive), (Precision::Single, "12h".into()));
+        let full = Request { reconstruction: LinkStorage::FULL, ..hisq(0.05) };
+        assert_eq!(chosen(&full), (Precision::Single, "18h".into()));
+    }
+
+    #[test]
+    fn light_quarks_may_take_more_iterations() {
+        let request = Request::new(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic));
+        assert_eq!([None, Some(0.01)].map(|smallest| request.iteration_limit(smallest)), [10_000; 2]);
+        // ½ √κ ln(2 √κ / tol) with √κ = 3 / 0.001.
+        let limit = request.iteration_limit(Some(1e-6));
+        assert!((47_000..48_000).contains(&limit), "{limit}");
+        let given = Request { max_iterations: Some(7), ..request };
+        assert_eq!(given.iteration_limit(Some(1e-6)), 7);
     }
 }

@@ -313,7 +313,7 @@ fn may_help(
         SolveError::NotANumber { iteration, .. } => *iteration == 0,
         _ => false,
     };
-    if is_hopeless || formats.exact().is_positive() {
+    if is_hopeless || formats.exact().positive().is_some() {
         return Ok(None);
     }
     Ok(if !tried.iter().any(|method| method.is_normal) {

@@ -173,6 +173,7 @@ impl Configuration<'_> {
         let begin = Instant::now();
         let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
         super::expect_sources(self.domain(), sources, None)?;
+        let opens_links = request.open.precision && request.open.storage;
         let request = self.checked(&request.for_systems(strategy, self.domain().backend()))?;
         if request.method.is_block && strategy == ShiftStrategy::MultiShift {
             return Err(invalid(NO_BLOCKS_OF_SHIFTS));
@@ -190,7 +191,7 @@ impl Configuration<'_> {
         let exponents = Exponents::of(self.domain(), sources)?;
         let sources = exponents.apply(sources);
         let there = self.spread_phases(&request.operator, &sources);
-        let mut solver = Shifts::new(self, operator, &there, shifts, request.clone())?;
+        let mut solver = Shifts::new(self, operator, &there, shifts, (request.clone(), opens_links))?;
         self.domain().backend().synchronize().map_err(DeviceError::from)?;
         let mut cancelled = false;
         for parity in 0..2 {
@@ -243,6 +244,8 @@ struct Shifts<'c, 'g> {
     configuration: &'c Configuration<'g>,
     operator: StaggeredOperator,
     request: Request,
+    /// Whether the storage of 16-bit links is chosen for each system.
+    opens_links: bool,
     space: FieldSpace,
     sources: FullField,
     /// Factors by which sources and solutions are multiplied.
@@ -265,7 +268,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         operator: StaggeredOperator,
         sources: &[HostField<F>],
         shifts: &[f64],
-        request: Request,
+        (request, opens_links): (Request, bool),
     ) -> Result<Self> {
         let (domain, nrhs) = (configuration.domain(), sources.len());
         let space = FieldSpace::new(domain, FieldShape::colours(Precision::Double, nrhs));
@@ -306,6 +309,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
             configuration,
             operator,
             request,
+            opens_links,
             space,
             sources: full,
             scales,
@@ -354,6 +358,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         let precision = self.request.first_precision();
         let tol = if precision == Precision::Double { self.request.tol } else { self.request.tol.max(FIRST_TOLERANCE) };
         let shifts: Vec<f64> = self.outcomes.iter().map(|outcome| outcome.shift).collect();
+        let square = self.operator.params.mass.powi(2);
         // Multi-shift CG does not correct the rounding of links, so it does not use 16-bit links.
         let operator = self.operators(parity, 0.0)?.any(precision, self.request.reconstruction.half(false))?;
         let space = FieldSpace::new(self.space.domain(), FieldShape::colours(precision, self.space.nrhs()));
@@ -363,7 +368,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
         let solver = SolverParams {
             tol,
-            max_iterations: self.request.max_iterations,
+            max_iterations: self.request.iteration_limit(shifts.iter().map(|shift| square + shift).reduce(f64::min)),
             stagnation_window: Some(self.request.stagnation_window),
             ..Default::default()
         };
@@ -412,8 +417,12 @@ impl<'c, 'g> Shifts<'c, 'g> {
             x: self.x[i].parity_mut(parity),
         };
         problem.forget_what_is_no_number()?;
+        let mut request = self.request.clone();
+        if self.opens_links {
+            request.reconstruction = request.links_from(self.operator.params.mass.powi(2) + self.outcomes[i].shift);
+        }
         let EscalatedSolve { info, escalations, failure, seconds, .. } =
-            solve_escalating(&operators, &mut problem, self.request.tol, &self.request, observer)?;
+            solve_escalating(&operators, &mut problem, request.tol, &request, observer)?;
         let outcome = &mut self.outcomes[i];
         outcome.refinement_iterations += info.iterations;
         outcome.reliable_updates += info.reliable_updates;

@@ -30,9 +30,9 @@ fn setup(outcome: &SolveOutcome, nrhs: usize) -> Option<String> {
 
 /// Describes changes of the method and their reasons, one by one.
 fn changes(list: &[MethodChangeRecord]) -> Vec<String> {
-    let one = |change: &MethodChangeRecord| {
-        let after = count(change.iterations, "iteration");
-        format!("After {after} {} continued: {}.", change.solver, change.reason)
+    let one = |change: &MethodChangeRecord| match change.iterations {
+        0 => format!("Before the first iteration {} was chosen: {}.", change.solver, change.reason),
+        n => format!("After {} {} continued: {}.", count(n, "iteration"), change.solver, change.reason),
     };
     list.iter().take(MOST_ROWS).map(one).collect()
 }

@@ -273,7 +273,7 @@ fn ill_conditioned_solves_end_honestly() {
         for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16] {
             for (method, schur) in [(Method::BICGSTAB, Schur::Symmetric), (Method::CG, Schur::Asymmetric)] {
                 let operator = Operator::from(params.with_schur(schur));
-                let request = Request { precision, method, max_iterations: 300, ..Request::new(operator) };
+                let request = Request { precision, method, max_iterations: Some(300), ..Request::new(operator) };
                 let name = format!("{precision:?} {method:?} {schur:?} m = {}", params.wilson.mass);
                 let (psi, report) = match solve(&domain, gauge, std::slice::from_ref(&eta), &request, &mut ()) {
                     Ok((psi, report)) => {

@@ -70,8 +70,13 @@ fn cg_takes_over_where_others_fail() {
         let wilson = WilsonParams::from_mass(0.5 / kappa - 4.0, TimeBoundary::Antiperiodic);
         let operator = TwistedParams { wilson, mu };
         // As for the twelve columns of a propagator.
-        let request =
-            Request { method: Method::AUTO, multigrid, sources: 12, max_iterations, ..Request::new(operator) };
+        let request = Request {
+            method: Method::AUTO,
+            multigrid,
+            sources: 12,
+            max_iterations: Some(max_iterations),
+            ..Request::new(operator)
+        };
         let reference = WilsonLikeDirac::twisted(&gauge, wilson, [0.0; 2], mu);
         match Configuration::new(&domain, &gauge).solve(&sources, None, &request, &mut ()) {
             Ok((solutions, report)) => {

@@ -468,7 +468,7 @@ fn split_quarks(solver: Request) -> (EvolvingLinks, GaugeField, TwoFlavours) {
 fn residuals_below_rounding_end_in_stagnation() {
     for tol in [1e-16, 3e-17, 1e-17, 1e-19, 0.0] {
         let precision = Single;
-        let solver = Request { max_iterations: 1_000_000, ..complement_request(Method::CG, precision, tol) };
+        let solver = Request { max_iterations: Some(1_000_000), ..complement_request(Method::CG, precision, tol) };
         let (links, _, mut part) = split_quarks(solver);
         let why = part.draw(&links, 5, 1).expect_err("no such residual is reached");
         match why.solver() {

@@ -59,7 +59,7 @@ impl QuarkAction for OneFlavourQuarks {
     }
     /// Returns the extreme eigenvalues of K = M̂†M̂.
     fn bounds(&self, links: &EvolvingLinks, solver: &ShiftedSolver, seed: u64) -> Result<Option<[f64; 2]>, HmcError> {
-        let (precision, max_iterations) = (solver.precision(), solver.max_iterations);
+        let (precision, max_iterations) = (solver.precision(), Some(solver.max_iterations));
         let of_quarks = Request::new(self.table.quarks.operator);
         let request = Request { method: Method::CG, precision, tol: 1e-6, max_iterations, ..of_quarks };
         extremes(links, &self.table.quarks, &request, seed).map(Some)

@@ -109,7 +109,7 @@ impl TwoFlavourQuarks {
             method: self.method,
             precision: of_dynamics.precision(),
             tol: solver.tol[0],
-            max_iterations: solver.max_iterations,
+            max_iterations: Some(solver.max_iterations),
             multigrid: self.multigrid.unwrap_or_default(),
             ..Request::new(self.table.quarks.operator)
         }

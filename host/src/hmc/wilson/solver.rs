@@ -180,7 +180,8 @@ impl<'a> ComplementSolver<'a> {
         b: &DeviceField,
         x: &mut DeviceField,
     ) -> std::result::Result<Info, SolverError> {
-        let Request { tol, max_iterations, precision, .. } = self.request;
+        let (tol, precision) = (self.request.tol, self.request.precision);
+        let max_iterations = self.request.iteration_limit(None);
         let sloppy_space = space(self.space.domain(), precision, 1);
         let outer = in_form(form, &self.exact, &self.space)?;
         let sloppy = match precision {
@@ -197,7 +198,7 @@ impl<'a> ComplementSolver<'a> {
             outer,
             sloppy_space,
             sloppy,
-            positive: form == OperatorForm::Normal,
+            positive: (form == OperatorForm::Normal).then_some(0.0),
             adjoint: form == OperatorForm::Dagger,
         };
         let limits = Limits { tol, max_iterations, patience: Some(PATIENCE), request: &self.request };

@@ -22,8 +22,8 @@ impl Method {
             krylov(|pair, _| {
                 let dependent = Some(DEPENDENT[usize::from(pair.level.precision != Precision::Double)]);
                 match pair.positive {
-                    true => Box::new(inverter::block_cg(dependent)),
-                    false => Box::new(inverter::block_cgnr(dependent)),
+                    Some(_) => Box::new(inverter::block_cg(dependent)),
+                    None => Box::new(inverter::block_cgnr(dependent)),
                 }
             })
         },

@@ -15,7 +15,9 @@ impl Method {
         is_normal: true,
         vectors: |_| 4,
         prepare: |_, _, _, _| {
-            krylov(|pair, _| if pair.positive { Box::new(inverter::cg()) } else { Box::new(inverter::cgnr()) })
+            krylov(
+                |pair, _| if pair.positive.is_some() { Box::new(inverter::cg()) } else { Box::new(inverter::cgnr()) },
+            )
         },
         ..Method::KRYLOV
     };

@@ -7,9 +7,11 @@ use gpu_kernels::{LinkStorage, Precision};
 use solvers::inverter::{Inverter, OneSpace, TwoSpaces, defect_correcting};
 use solvers::{DefectParams, Info, Observer, SolverParams};
 
-/// δ of CG on a positive operator in 16 bits. The rounded operator has other small eigenvalues, so the iteration needs the true residual
-/// far more often than rounding alone requires; docs/measurements/staggered.md has measurements.
+/// δ of CG on a positive operator in 16 bits with small eigenvalues. The rounded operator has other small eigenvalues, so the iteration
+/// needs the true residual far more often than rounding alone requires; docs/measurements/staggered.md has measurements.
 const HALF_DELTA: f64 = 0.6;
+/// Smallest eigenvalues below which [`HALF_DELTA`] applies, for fields in 16 bits and for 16-bit links beside fields in single precision.
+const SMALL: [f64; 2] = [0.035 * 0.035, 0.01 * 0.01];
 
 /// Inverter on fields, in two precisions or in one.
 pub(super) trait FieldInverter:
@@ -60,8 +62,10 @@ impl PreparedMethod for Krylov {
 /// 1e-7, and differ from their reconstruction by that much.
 fn default_delta(pair: &OperatorPair) -> Option<f64> {
     let level = pair.level;
+    let is_below = |limit: f64| pair.positive.is_some_and(|bound| bound < limit);
     match level.reconstruction {
-        storage if pair.positive && (level.precision == Precision::Half || storage.half) => Some(HALF_DELTA),
+        _ if level.precision == Precision::Half && is_below(SMALL[0]) => Some(HALF_DELTA),
+        storage if storage.half && is_below(SMALL[1]) => Some(HALF_DELTA),
         storage if level.precision != level.outer || storage.half => None,
         LinkStorage::FULL => Some(0.0),
         _ => Some(1e-4),

@@ -209,15 +209,15 @@ pub(crate) struct OperatorPair<'a> {
     pub outer: Rc<dyn LinearOperator<FieldSpace> + 'a>,
     pub sloppy_space: FieldSpace,
     pub sloppy: Rc<dyn LinearOperator<FieldSpace> + 'a>,
-    /// Whether the operator is Hermitian and positive.
-    pub positive: bool,
+    /// Lower bound of the eigenvalues if the operator is Hermitian and positive; `None` for other operators.
+    pub positive: Option<f64>,
     /// Whether the operator is the adjoint of the one for which the method was prepared.
     pub adjoint: bool,
 }
 
 impl OperatorPair<'_> {
     /// Returns the system in the form that solvers take.
-    fn mixed(&self) -> TwoSpaces<'_, FieldSpace, FieldSpace> {
+    pub(crate) fn mixed(&self) -> TwoSpaces<'_, FieldSpace, FieldSpace> {
         let [outer, sloppy]: [&dyn LinearOperator<FieldSpace>; 2] = [&*self.outer, &*self.sloppy];
         Mixed::new(&self.outer_space, outer, &self.sloppy_space, sloppy)
     }
@@ -264,8 +264,8 @@ pub(crate) struct PrecisionLevel {
 impl PrecisionLevel {
     /// Returns the next level of precision escalation; `None` after the last one. The order is: iteration in 16-bit floating point, in
     /// 16-bit fixed point, and in single precision; true residuals in double precision; iteration in double precision; links with all
-    /// reals. If `half_links` is set, kernels exist for 16-bit links beside fields in single precision, and single precision begins with
-    /// 16-bit links.
+    /// reals. If `half_links` is set, the operator may have links of 16 bits beside fields in single precision. Single precision then
+    /// begins with such links, and continues with fat links of 21 bits.
     pub fn next(self, half_links: bool) -> Option<PrecisionLevel> {
         use Precision as P;
         match self {
@@ -277,7 +277,9 @@ impl PrecisionLevel {
                 Some(PrecisionLevel { precision: P::Single, reconstruction, ..self })
             }
             PrecisionLevel { precision: P::Single, .. } if self.reconstruction.half => {
-                Some(PrecisionLevel { reconstruction: self.reconstruction.half(false), ..self })
+                let storage = self.reconstruction;
+                let reconstruction = if storage.fine { storage.half(false) } else { storage.in_fine() };
+                Some(PrecisionLevel { reconstruction, ..self })
             }
             PrecisionLevel { outer: P::Single, .. } => Some(PrecisionLevel { outer: P::Double, ..self }),
             PrecisionLevel { precision: P::Single, .. } => Some(PrecisionLevel { precision: P::Double, ..self }),
