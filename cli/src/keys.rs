@@ -102,8 +102,7 @@ flags! {
 }
 
 /// Keys that have values in the input that `ferrite init solve` prints; all other keys are comments there.
-const SET: [&str; 11] =
-    ["gauge", "operator", "mass", "csw", "bc-time", "source", "solver", "tol", "max-iterations", "precision", "output"];
+const SET: [&str; 8] = ["gauge", "operator", "mass", "csw", "bc-time", "source", "tol", "output"];
 
 /// Returns an input of `ferrite solve` with all keys.
 pub fn input() -> String {

@@ -64,7 +64,7 @@ keys! {
          gauge); for long links of HISQ also 13 or 9; for staggered operators also 18h, 12h, 8h, 13h or 9h (16-bit \
          links, fields in single precision), and with long links f in place of h (fat links of 21 bits, for light \
          quarks) [default: 12, or 13 for HISQ, if the links are in SU(3), otherwise 18; for a staggered operator on a \
-         GPU, if the precision is not given, with h, or with f below mass 0.0035, and with 8 or 9 for asqtad or HISQ]",
+         GPU, if the precision is not given, with h, or with f below mass 0.015, and with 8 or 9 for asqtad or HISQ]",
         "12";
     OUTPUT: Text "output" "FILE"
         "File for the result: .npy, or .lime for one field or a propagator (docs/formats.md lists other endings)",

@@ -93,9 +93,9 @@ impl OpenFormats {
     pub const ALL: Self = OpenFormats { precision: true, storage: true };
 }
 
-/// Mass of an improved staggered quark below which CG is faster with fat links of 21 bits than with 16 bits. Rounding to 16 bits changes
-/// small eigenvalues so much that CG takes more iterations: docs/measurements/staggered.md.
-pub(super) const LIGHT: f64 = 0.0035;
+/// Mass of an improved staggered quark below which fat links have 21 bits instead of 16. Rounding to 16 bits changes small eigenvalues so much
+/// that CG takes more iterations, on small lattices already at larger masses: docs/measurements/staggered.md.
+pub(super) const LIGHT: f64 = 0.015;
 
 /// Maximum number of iterations for quarks that are not light.
 const USUAL_ITERATIONS: usize = 10_000;

@@ -377,7 +377,7 @@ fn advice_on_an_input_names_keys() {
         (solve("mass = 0.1\nbackend = \"cpu\"\ndevice = 0"), "device selects a GPU"),
         (
             solve("operator = \"asqtad\"\nmass = 0.1\nprecision = \"double\"\nreconstruct = \"18h\""),
-            "16-bit links need precision = single",
+            "links of 16 or 21 bits need precision = single",
         ),
         (solve("mass = 0.1").replace("random:1", "point:0,0,0,0"), "for all 12 components, give point:x,y,z,t"),
         ("mass = 0.1\n".into(), "no gauge field: give gauge = \"FILE\""),
