@@ -69,7 +69,7 @@ pub struct SolveOutcome {
 /// Continuation of a solve in a higher precision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EscalationRecord {
-    /// Number of iterations before the continuation; 0 if the solve begins with the method.
+    /// Number of iterations before the continuation.
     pub iterations: usize,
     /// Reason for the continuation.
     pub reason: String,
@@ -84,7 +84,7 @@ pub struct EscalationRecord {
 /// Continuation of a solve with another method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MethodChangeRecord {
-    /// Number of iterations before the continuation.
+    /// Number of iterations before the continuation; 0 if the solve begins with the method.
     pub iterations: usize,
     /// Method after the change.
     pub solver: String,

@@ -2,7 +2,8 @@
 //!
 //! The number of iterations of BiCGstab cannot be predicted before some have been done. Therefore BiCGstab begins. Multigrid continues from
 //! its iterate as soon as BiCGstab's remaining work for all right-hand sides is clearly larger than that of a multigrid setup and its
-//! solves. For large batches, BiCGstab first solves for one right-hand side alone until this is decided. All costs are counted in iterations, so that every process makes the same decision.
+//! solves. For large batches, BiCGstab first solves for one right-hand side alone until this is decided. All costs are counted in
+//! iterations, so that every process makes the same decision.
 //!
 //! CG on the normal equations depends only on the singular values of M, not on the positions of its eigenvalues in the complex plane, and
 //! its residual never grows. CG takes over if BiCGstab or multigrid fails: see [`Fallback`].

@@ -66,10 +66,12 @@ pub(super) fn solve_escalating(
         made => made?,
     };
     solve.begin()?;
-    if let Some(advice) = solve.try_first(&mut system, observer)? {
-        match solve.change_method(advice, observer) {
-            Err(SolveError::Cancelled { .. }) => return solve.cancelled_in_setup(),
-            made => system = made?,
+    match solve.try_first(&mut system, observer) {
+        Err(SolveError::Cancelled { .. }) => return solve.cancelled_in_setup(),
+        changed => {
+            if let Some(changed) = changed? {
+                system = changed;
+            }
         }
     }
     let failure = loop {
@@ -225,10 +227,10 @@ impl<'a> EscalatingSolve<'a> {
         let patience = self.request.method.patience.filter(|_| may_end && self.next_level().is_some());
         patience.map(|of| of(self.formats.domain().global().volume()))
     }
-    /// *Collective.* Solves for the first right-hand side of a large batch alone until the adviser has decided, and returns its advice to begin
-    /// with another method. This takes much less time than as many iterations for all right-hand sides, which would be in vain if multigrid
-    /// took over. The solution is discarded, because a batch advances fastest if all right-hand sides begin together.
-    fn try_first(&mut self, system: &mut MixedSystem, observer: &mut dyn Observer) -> Escalated<Option<Advice>> {
+    /// *Collective.* Solves for the first right-hand side of a large batch alone until the adviser has decided. If it advises another method,
+    /// returns the system of that method. The trial takes much less time than as many iterations for all right-hand sides, which would be in
+    /// vain if multigrid took over. Its solution is discarded, because a batch advances fastest if all right-hand sides begin together.
+    fn try_first(&mut self, system: &mut MixedSystem, observer: &mut dyn Observer) -> Escalated<Option<MixedSystem>> {
         let nrhs = self.problem.space().nrhs();
         let Some(adviser) = self.adviser.clone().filter(|adviser| nrhs >= TRIED_BATCH && adviser.may_try()) else {
             return Ok(None);
@@ -247,20 +249,20 @@ impl<'a> EscalatingSolve<'a> {
             patience: self.patience(),
             request: &self.request,
         };
-        let ended = system.iterate(&limits, &mut OfTrial { observer, adviser: &mut adviser });
+        let mut trial = OfTrial { observer, adviser: &mut adviser, is_cancelled: false };
+        let ended = system.iterate(&limits, &mut trial);
+        let is_cancelled = trial.is_cancelled;
         system.narrow(nrhs);
-        // A failure is left to the solve for all right-hand sides.
+        // Numerical failures are left to the solve for all right-hand sides.
         if let Err(error) = ended
-            && error.info().is_none()
+            && (is_cancelled || error.info().is_none())
         {
             return Err(error);
         }
         system.pair.outer_space.zero(&mut system.x)?;
-        let advice = adviser.advice().cloned();
-        if advice.is_some() {
-            self.tried.push(self.request.method);
-        }
-        Ok(advice)
+        let Some(advice) = adviser.advice().cloned() else { return Ok(None) };
+        self.tried.push(self.request.method);
+        self.change_method(advice, observer).map(Some)
     }
     /// Runs the method, stores the solution, and computes its true residual in double precision. Returns the reason if the method gave up.
     fn iterate(&mut self, system: &mut MixedSystem, observer: &mut dyn Observer) -> Escalated<Option<Unsolved>> {
@@ -516,14 +518,20 @@ const TRIED_BATCH: usize = 4;
 /// Maximum number of iterations of a trial. By then the forecast is good enough.
 const TRIAL: usize = 120;
 
-/// Observer of a trial, which stops when the adviser has decided. The user's observer may only stop it too.
+/// Observer of a trial, which stops when the adviser has decided. The user's observer receives a step of work for each iteration, and can
+/// stop the whole solve.
 struct OfTrial<'a> {
     observer: &'a mut dyn Observer,
     adviser: &'a mut Adviser,
+    /// Whether the user's observer has stopped the solve.
+    is_cancelled: bool,
 }
 impl Observer for OfTrial<'_> {
     fn iteration(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
-        self.observer.step(&Step { work: "trial of the first source", done: None })?;
+        self.is_cancelled = self.observer.step(&Step { work: "trial of the first source", done: None }).is_break();
+        if self.is_cancelled {
+            return ControlFlow::Break(());
+        }
         match self.adviser.stops(event, 0) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
