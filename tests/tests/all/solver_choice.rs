@@ -12,6 +12,7 @@ use ferrite::solve::{Configuration, Method, Request, SolveFailure, names};
 use ferrite_tests::wilson_like_reference::WilsonLikeDirac;
 use serde_json::Value;
 use std::fs;
+use std::ops::ControlFlow;
 
 /// Links of a case.
 #[derive(Clone, Copy)]
@@ -160,4 +161,55 @@ fn propagators_near_maximal_twist_are_solved_by_cg() {
     assert!(found["true_residual"].as_f64().unwrap() <= 1e-10 && found["iterations"].as_u64().unwrap() < 1000);
     let changes: Vec<&Value> = found["method_changes"].as_array().unwrap().iter().map(|one| &one["solver"]).collect();
     assert_eq!(changes.last(), Some(&&"cg".into()), "{changes:?}");
+}
+
+/// Checks that the trial of the first source changes nothing if BiCGstab remains, and that an observer can stop it.
+#[test]
+fn a_trial_of_the_first_source_leaves_no_trace() {
+    let lattice = Lattice::new([4, 4, 4, 8]).unwrap();
+    let domain = Domain::single(Cpu::new(None), lattice).unwrap();
+    let mut generator = Generator::new(&domain, Start::Cold, 5.7, 3).unwrap();
+    (0..30).for_each(|_| generator.sweep(1, 4).unwrap());
+    let gauge = generator.gauge().unwrap();
+    let configuration = Configuration::new(&domain, &gauge);
+    let sources: Vec<HostSpinor> = (0..4).map(|seed| generate::random_source(lattice, 60 + seed)).collect();
+    let multigrid = MultigridParams { vectors: 8, relaxations: 2, improvements: 1, ..Default::default() };
+    let of_mass = |method, mass| Request {
+        method,
+        multigrid,
+        ..Request::new(WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic))
+    };
+    let mut trial = Steps { count: 0, last: 200 };
+    let (chosen, report) =
+        configuration.solve(&sources, None, &of_mass(Method::AUTO, -0.9), &mut trial).expect("it converges");
+    assert!(trial.count >= 30, "a trial of {} iterations", trial.count);
+    let (asked, of_bicgstab) =
+        configuration.solve(&sources, None, &of_mass(Method::BICGSTAB, -0.9), &mut ()).expect("it converges");
+    assert_eq!((report.method, report.info.iterations), (Method::BICGSTAB, of_bicgstab.info.iterations));
+    assert_eq!(report.info.history, of_bicgstab.info.history);
+    assert!(chosen.iter().zip(&asked).all(|(chosen, asked)| chosen == asked), "the same bits");
+    // The observer stops only once.
+    let mut stops = Steps { count: 0, last: 10 };
+    match configuration.solve(&sources, None, &of_mass(Method::AUTO, -0.9), &mut stops) {
+        Err(SolveFailure::Unfinished { error, .. }) => {
+            assert!(matches!(error, solvers::SolveError::Cancelled { .. }), "{error}");
+        }
+        other => panic!("stopped: {:?}", other.map(|(_, report)| report)),
+    }
+    assert_eq!(stops.count, 10);
+}
+
+/// Observer that counts steps of a trial, and stops the solve at the last one.
+struct Steps {
+    count: usize,
+    last: usize,
+}
+impl solvers::Observer for Steps {
+    fn iteration(&mut self, _: &solvers::Iteration<'_>) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+    fn step(&mut self, step: &solvers::Step<'_>) -> ControlFlow<()> {
+        self.count += usize::from(step.work.starts_with("trial"));
+        if self.count == self.last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
 }
