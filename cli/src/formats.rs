@@ -12,8 +12,8 @@ pub struct FormatFlags {
     precision: Option<String>,
     /// Numbers of reals stored for a link: all, or some of 18, 12, 8; 12t, 8t (temporal gauge, for wilson and clover); 18h, 12h,
     /// 8h (16-bit links of staggered operators, with fields in single precision); 13, 9, 13h, 9h (with the phase of a
-    /// determinant, for long links of improved operators); f in place of h (fat links of 21 bits); separated by commas; Wilson
-    /// fermions have 8 and 8t in double and single precision only [default: all]
+    /// determinant, for long links of improved operators); 13f, 9f (the same with fat links of 21 bits); separated by commas;
+    /// Wilson fermions have 8 and 8t in double and single precision only [default: all]
     #[arg(long, value_name = "NUMBERS")]
     reconstruct: Option<String>,
 }

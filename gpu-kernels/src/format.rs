@@ -72,7 +72,7 @@ pub struct LinkStorage {
     pub temporal: bool,
     /// Whether links are in half precision although fields are in single precision.
     pub half: bool,
-    /// Whether fat links in half precision have 21 bits instead of 16. Long links then have 16 bits.
+    /// Whether fat links have 21 bits, beside long links in half precision.
     pub fine: bool,
 }
 
@@ -99,20 +99,19 @@ impl LinkStorage {
     pub const fn half(self, half: bool) -> Self {
         LinkStorage { half: half && !self.temporal, fine: self.fine && half, ..self }
     }
-    /// Returns this storage in half precision with fat links of 21 bits, unless the gauge is temporal.
+    /// Returns this storage in half precision beside fat links of 21 bits, unless the gauge is temporal. Long links of fewer
+    /// than 18 reals then keep the phase of the determinant, also in SU(3), which halves the number of kernels.
     #[must_use]
     pub const fn in_fine(self) -> Self {
-        LinkStorage { fine: !self.temporal, ..self.in_half() }
+        LinkStorage { fine: !self.temporal, ..self.in_half().with_phase() }
     }
-    /// Returns the name, for example `18`, `8t` for temporal gauge, `12h` for half precision, or `13f` with fat links of 21
+    /// Returns the name, for example `18`, `8t` for temporal gauge, `12h` for half precision, or `13f` beside fat links of 21
     /// bits.
     pub const fn name(self) -> &'static str {
         match (self.reals, self.temporal, self.half) {
             (18, false, true) if self.fine => "18f",
             (13, false, true) if self.fine => "13f",
-            (12, false, true) if self.fine => "12f",
             (9, false, true) if self.fine => "9f",
-            (8, false, true) if self.fine => "8f",
             (18, false, false) => "18",
             (13, false, false) => "13",
             (12, false, false) => "12",
@@ -176,7 +175,7 @@ impl LinkStorage {
         directions * self.pair_bytes(precision)
     }
     /// Returns the number of bytes of the two links of a direction. An odd number of reals is stored as complex numbers and a
-    /// phase; the phases of the two links share a complex number. With all reals, links of 21 bits are counted.
+    /// phase; the phases of the two links share a complex number. With all reals, these are links of 21 bits if `fine` is set.
     const fn pair_bytes(self, precision: Precision) -> usize {
         if self.fine && self.reals == 18 {
             return fine::PAIR_BYTES;
@@ -415,7 +414,7 @@ mod tests {
         links! {
             Double: Recon18 Recon13 Recon12 Recon9 Recon8 Recon12T Recon8T;
             Single: Recon18 Recon13 Recon12 Recon9 Recon8 Recon12T Recon8T Recon18H Recon13H Recon12H Recon9H Recon8H;
-            Single: Recon13F Recon12F Recon9F Recon8F Fine18;
+            Single: Recon13F Recon9F Fine18;
             Half: Recon18 Recon13 Recon12 Recon9 Recon8 Recon12T;
             Fp16: Recon18 Recon12 Recon12T;
         }

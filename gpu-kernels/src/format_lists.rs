@@ -171,9 +171,6 @@ format_lists! {
     // Formats of the long links of improved staggered operators beside fat links of 21 bits, and the format of these fat
     // links.
     links_beside_fine {
-        ["half-links" "single"] "_single_f" "_single_18f": (Single, Fine18);
-        ["half-links" "single" "reconstruct-12"] "_single_f" "_single_12f": (Single, Recon12F);
-        ["half-links" "single" "reconstruct-8"] "_single_f" "_single_8f": (Single, Recon8F);
         ["half-links" "single" "reconstruct-12"] "_single_u3_f" "_single_13f": (Single, Recon13F);
         ["half-links" "single" "reconstruct-8"] "_single_u3_f" "_single_9f": (Single, Recon9F);
     }

@@ -534,5 +534,5 @@ crate::kernels! { FAMILY = "smeared";
     observe SINGULAR_THIN "singular_thin": [SingularThin] => once;
     setup COPY_THIN "copy_thin": [CopyThin] => real_numbers;
     setup PACK_LINKS "pack_links": [PackThin] => wide_links, narrow_links, temporal_links, half_staggered_links, fine_links;
-    setup PACK_LONG "pack_long": [PackThin as ThreeSites] => staggered_links, unitary_links, fine_links;
+    setup PACK_LONG "pack_long": [PackThin as ThreeSites] => staggered_links, unitary_links;
 }

@@ -34,7 +34,7 @@ pub struct TimedCall {
     pub precision: String,
     /// Reconstruction of the links: `18`, `12` or `8`, with `t` in temporal gauge (`12t`, `8t`) and with `h` for 16-bit links beside fields
     /// in single precision (`18h`, `12h`, `8h`). Operators with long links have the value of these, which may also be `13`, `9`, `13h` or
-    /// `9h` for links in U(3), and have `f` in place of `h` if fat links have 21 bits. Empty for calls without links.
+    /// `9h` for links in U(3), or `13f` or `9f` beside fat links of 21 bits. Empty for calls without links.
     pub reconstruct: String,
     /// Extents of the whole lattice; a call computes one parity.
     pub lattice: [usize; 4],

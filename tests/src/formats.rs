@@ -71,7 +71,7 @@ mod tests {
         expect(naive(), &["double: 18 12 8", "single: 18 12 8 18h 12h 8h", "half: 18 12 8"]);
         expect(
             improved(),
-            &["double: 18 13 12 9 8", "single: 18 13 12 9 8 18h 13h 12h 9h 8h 18f 13f 12f 9f 8f", "half: 18 13 12 9 8"],
+            &["double: 18 13 12 9 8", "single: 18 13 12 9 8 18h 13h 12h 9h 8h 13f 9f", "half: 18 13 12 9 8"],
         );
         assert_eq!(fields(FermionKind::Wilson), Precision::ALL);
         assert_eq!(fields(FermionKind::Staggered), Precision::ALL[..3]);

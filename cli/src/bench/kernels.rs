@@ -115,7 +115,7 @@ pub const NO_SUCH_KERNELS: &str = "no kernel exists in the formats of --precisio
                                    twisted and twisted-clover exist with 18 and 12 in double, single and half. Kernels \
                                    of staggered, asqtad and hisq exist with 18, 12 and 8 in double, single and half, and \
                                    with 18h, 12h and 8h in single. Kernels of asqtad and hisq also exist with 13 and 9 in \
-                                   double, single and half, and with 13h and 9h, or any of these with f in place of h, in single";
+                                   double, single and half, and with 13h, 9h, 13f and 9f in single";
 
 /// Returns whether the operator has a kernel in any pair of a precision from `precisions` and a storage from `reconstructions`.
 pub fn exist(definition: &Definition, precisions: &[Precision], reconstructions: &[LinkStorage]) -> bool {

@@ -3,13 +3,13 @@
 //! The parts of a link element are in \[−1, 1\], with value (u − 2²⁰) · 2⁻²⁰, clipped at 1 − 2⁻²⁰. Three codes u share two words: the first
 //! is in the low bits of the first word, the third in the high bits of the second word, and the middle one has 11 bits in the first
 //! word and 10 in the second.
-use super::reconstruct::Reconstruct;
+use super::reconstruct::{Recon18, Reconstruct};
 use super::{LinkFormat, STRIDE, Single, StoreLinks, TILE};
 use crate::LinkStorage;
 use crate::algebra::{Complex, Real, Su3, complex};
 use crate::memory::{Access, Chunk, Global};
 
-/// Storage of all nine elements of a link in 21 bits each part.
+/// Storage of all nine complex elements of a link, with 21 bits for each real number.
 #[derive(Clone, Copy, Debug)]
 pub struct Fine18;
 
@@ -20,19 +20,20 @@ const BITS: u32 = 21;
 const MASK: u32 = (1 << BITS) - 1;
 /// The float 8, whose unit in the last place is 2⁻²⁰.
 const BIAS: u32 = 0x4100_0000;
+/// Factor from real numbers to codes.
 const SCALE: f64 = (1 << 20) as f64;
 
 impl Reconstruct for Fine18 {
     type Full = Fine18;
     const STORAGE: LinkStorage = LinkStorage::FULL.in_fine();
-    const KEPT: usize = 9;
+    const KEPT: usize = Recon18::KEPT;
     #[inline(always)]
-    fn expand<T: Real>(at: impl Fn(usize) -> Complex<T>, _: impl Fn() -> T) -> Su3<T> {
-        Su3([[at(0), at(1), at(2)], [at(3), at(4), at(5)], [at(6), at(7), at(8)]])
+    fn expand<T: Real>(at: impl Fn(usize) -> Complex<T>, phase: impl Fn() -> T) -> Su3<T> {
+        Recon18::expand(at, phase)
     }
     #[inline(always)]
     fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64> {
-        u.0[j / 3][j % 3]
+        Recon18::reduce(u, j)
     }
 }
 

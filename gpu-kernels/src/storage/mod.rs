@@ -37,8 +37,8 @@ pub use half::Half;
 pub use lanes::{Bytes32, Bytes64, HasLanes, InLanes, VectorSet};
 pub use links::{HopLinks, ImprovedHops, LinkFormat, StoreLinks};
 pub use reconstruct::{
-    BesideFine, InHalf, Recon8, Recon8F, Recon8H, Recon8T, Recon9, Recon9F, Recon9H, Recon12, Recon12F, Recon12H,
-    Recon12T, Recon13, Recon13F, Recon13H, Recon18, Recon18H, Reconstruct, Temporal,
+    BesideFine, InHalf, Recon8, Recon8H, Recon8T, Recon9, Recon9F, Recon9H, Recon12, Recon12H, Recon12T, Recon13,
+    Recon13F, Recon13H, Recon18, Recon18H, Reconstruct, Temporal,
 };
 pub use single::Single;
 pub use site::{Colours, SiteFormat, SiteKind, SiteValue, Sites, Spinors, StaggeredFermion, WilsonFermion};

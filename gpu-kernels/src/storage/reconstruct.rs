@@ -210,45 +210,16 @@ pub type Recon8T = Temporal<Recon8>;
 /// operator remains a fixed matrix. Links are most of the data that staggered operators read.
 #[derive(Clone, Copy, Debug)]
 pub struct InHalf<R>(PhantomData<R>);
-
-macro_rules! in_half {
-    ($($recon:ident: $alias:ident;)*) => {$(
-        impl Reconstruct for InHalf<$recon> {
-            type Full = InHalf<Recon18>;
-            const STORAGE: LinkStorage = $recon::STORAGE.in_half();
-            const KEPT: usize = $recon::KEPT;
-            const PHASE: bool = $recon::PHASE;
-            #[inline(always)]
-            fn expand<T: Real>(at: impl Fn(usize) -> Complex<T>, phase: impl Fn() -> T) -> Su3<T> {
-                $recon::expand(at, phase)
-            }
-            #[inline(always)]
-            fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64> {
-                $recon::reduce(u, j)
-            }
-        }
-        #[doc = concat!("[`", stringify!($recon), "`] in 16 bits beside fields in single precision.")]
-        pub type $alias = InHalf<$recon>;
-    )*};
-}
-in_half! {
-    Recon18: Recon18H;
-    Recon12: Recon12H;
-    Recon8: Recon8H;
-    Recon13: Recon13H;
-    Recon9: Recon9H;
-}
-
-/// Storage of long links in 16 bits, as in [`InHalf`], beside fat links of 21 bits ([`Fine18`]). Rounding of fat links to 16 bits
-/// changes small eigenvalues so much that CG for light quarks takes many more iterations.
+/// Storage of long links in 16 bits, as in [`InHalf`], beside fat links of 21 bits ([`Fine18`]). Rounding of fat links to 16
+/// bits changes small eigenvalues so much that CG for light quarks takes many more iterations.
 #[derive(Clone, Copy, Debug)]
 pub struct BesideFine<R>(PhantomData<R>);
 
-macro_rules! beside_fine {
-    ($($recon:ident: $alias:ident;)*) => {$(
-        impl Reconstruct for BesideFine<$recon> {
-            type Full = Fine18;
-            const STORAGE: LinkStorage = $recon::STORAGE.in_fine();
+macro_rules! in_16_bits {
+    ($($wrapper:ident<$recon:ident> as $alias:ident, $storage:ident, full $full:ty: $beside:literal;)*) => {$(
+        impl Reconstruct for $wrapper<$recon> {
+            type Full = $full;
+            const STORAGE: LinkStorage = $recon::STORAGE.$storage();
             const KEPT: usize = $recon::KEPT;
             const PHASE: bool = $recon::PHASE;
             #[inline(always)]
@@ -260,13 +231,16 @@ macro_rules! beside_fine {
                 $recon::reduce(u, j)
             }
         }
-        #[doc = concat!("[`", stringify!($recon), "`] in 16 bits beside fat links of 21 bits.")]
-        pub type $alias = BesideFine<$recon>;
+        #[doc = concat!("[`", stringify!($recon), "`] in 16 bits beside ", $beside, ".")]
+        pub type $alias = $wrapper<$recon>;
     )*};
 }
-beside_fine! {
-    Recon12: Recon12F;
-    Recon8: Recon8F;
-    Recon13: Recon13F;
-    Recon9: Recon9F;
+in_16_bits! {
+    InHalf<Recon18> as Recon18H, in_half, full Recon18H: "fields in single precision";
+    InHalf<Recon12> as Recon12H, in_half, full Recon18H: "fields in single precision";
+    InHalf<Recon8> as Recon8H, in_half, full Recon18H: "fields in single precision";
+    InHalf<Recon13> as Recon13H, in_half, full Recon18H: "fields in single precision";
+    InHalf<Recon9> as Recon9H, in_half, full Recon18H: "fields in single precision";
+    BesideFine<Recon13> as Recon13F, in_fine, full Fine18: "fat links of 21 bits";
+    BesideFine<Recon9> as Recon9F, in_fine, full Fine18: "fat links of 21 bits";
 }

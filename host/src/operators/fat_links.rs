@@ -348,8 +348,7 @@ impl Improvement {
             _ => self.long_scale,
         };
         let fat = DeviceGauge::from_links(&self.fat, precision, storage.with_all_reals(), fat_scale, 1, phases)?;
-        // Long links of fewer reals have 16 bits beside fat links of 21 bits.
-        let storage = LinkStorage { fine: storage.fine && storage == storage.with_all_reals(), ..storage };
+        let storage = LinkStorage { fine: false, ..storage };
         let long = DeviceGauge::from_links(&self.long, precision, storage, long_scale, 3, phases)?;
         StaggeredLinks::improved(fat, long)
     }

@@ -45,7 +45,7 @@ impl StaggeredLinks {
     pub fn bytes_for(improved: bool, precision: Precision, storage: LinkStorage, sites: usize) -> usize {
         let links = |storage| 2 * DeviceGauge::bytes_for(precision, storage, sites);
         let fat = if improved { links(storage.with_all_reals()) } else { 0 };
-        fat + links(storage)
+        fat + links(LinkStorage { fine: false, ..storage })
     }
     /// Combines fat links and long links that [`DeviceGauge::from_links`] has packed.
     ///

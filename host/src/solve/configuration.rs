@@ -361,8 +361,7 @@ impl<'g> Configuration<'g> {
         if !StaggeredLinks::exists(true, precision, asked) {
             return invalid(
                 "staggered operators exist in double, single and half precision with links of 18, 13, 12, 9 or 8 \
-                 reals, and in single precision also with 18h, 13h, 12h, 9h or 8h, or with f in place of h: choose one of \
-                 these formats",
+                 reals, and in single precision also with 18h, 13h, 12h, 9h or 8h, 13f or 9f: choose one of these formats",
             );
         }
         if !staggered.is_improved() && asked.keeps_phase() {

@@ -120,7 +120,7 @@ impl ImprovedLinks {
             LinkGroup::Su3 if theta.are_zero() => asked,
             LinkGroup::Su3 => asked.with_phase(),
             LinkGroup::U3 => asked.with_phase(),
-            LinkGroup::Neither => asked.with_all_reals(),
+            LinkGroup::Neither => LinkStorage { fine: false, ..asked.with_all_reals() },
         };
         Ok(if fitting.has_singular_links() && self.are_singular()? { fitting.with_two_rows() } else { fitting })
     }

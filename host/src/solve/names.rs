@@ -11,7 +11,7 @@ pub const PRECISIONS: [(&str, Precision); 4] = [
     ("fp16", Precision::Fp16),
 ];
 /// Storages of links with their names in inputs.
-pub const RECONSTRUCTIONS: [(&str, LinkStorage); 17] = [
+pub const RECONSTRUCTIONS: [(&str, LinkStorage); 14] = [
     ("18", LinkStorage::FULL),
     ("12", LinkStorage::of(12)),
     ("8", LinkStorage::of(8)),
@@ -24,9 +24,6 @@ pub const RECONSTRUCTIONS: [(&str, LinkStorage); 17] = [
     ("9", LinkStorage::of(9)),
     ("13h", LinkStorage::of(13).in_half()),
     ("9h", LinkStorage::of(9).in_half()),
-    ("18f", LinkStorage::FULL.in_fine()),
-    ("12f", LinkStorage::of(12).in_fine()),
-    ("8f", LinkStorage::of(8).in_fine()),
     ("13f", LinkStorage::of(13).in_fine()),
     ("9f", LinkStorage::of(9).in_fine()),
 ];

@@ -255,12 +255,12 @@ mod tests {
         assert_eq!(chosen(&wilson), (Precision::Half, "12".into()));
         let multigrid = Request { method: Method::MULTIGRID, ..wilson };
         assert_eq!(chosen(&multigrid), (Precision::Single, "12".into()));
-        // Long links have 8 reals in any precision of the fat links, which depends on the mass.
+        // Fat links of light quarks have 21 bits.
         let params =
             |mass| StaggeredParams { mass, boundary: TimeBoundary::Antiperiodic, phases: StaggeredPhases::default() };
         let hisq = |mass| open(StaggeredOperator::hisq(params(mass), 0.0).into());
         assert_eq!(chosen(&hisq(0.05)), (Precision::Single, "8h".into()));
-        assert_eq!(chosen(&hisq(0.002)), (Precision::Single, "8f".into()));
+        assert_eq!(chosen(&hisq(0.002)), (Precision::Single, "9f".into()));
         let naive = open(StaggeredOperator::naive(params(0.002)).into());
         assert_eq!(chosen(&naive), (Precision::Single, "12h".into()));
         let full = Request { reconstruction: LinkStorage::FULL, ..hisq(0.05) };

@@ -434,10 +434,7 @@ mod tests {
         let directions = if storage.temporal { 6 } else { 8 };
         // Three numbers of 21 bits take eight bytes.
         let fine = 8 * 18 * 8 / 3;
-        let links = match storage {
-            LinkStorage { fine: true, reals: 18, .. } => fine,
-            _ => directions * usize::from(storage.reals) * link_real,
-        };
+        let links = directions * usize::from(storage.reals) * link_real;
         let (links, field) = match operator {
             "asqtad" | "hisq" => (links + if storage.fine { fine } else { 8 * 18 * link_real }, 6 * real + factor),
             "staggered" => (links, 6 * real + factor),
