@@ -179,7 +179,7 @@ fn a_trial_of_the_first_source_leaves_no_trace() {
         multigrid,
         ..Request::new(WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic))
     };
-    let mut trial = Steps { count: 0, last: 200 };
+    let mut trial = TrialSteps { count: 0, last: 200 };
     let (chosen, report) =
         configuration.solve(&sources, None, &of_mass(Method::AUTO, -0.9), &mut trial).expect("it converges");
     assert!(trial.count >= 30, "a trial of {} iterations", trial.count);
@@ -189,7 +189,7 @@ fn a_trial_of_the_first_source_leaves_no_trace() {
     assert_eq!(report.info.history, of_bicgstab.info.history);
     assert!(chosen.iter().zip(&asked).all(|(chosen, asked)| chosen == asked), "the same bits");
     // The observer stops only once.
-    let mut stops = Steps { count: 0, last: 10 };
+    let mut stops = TrialSteps { count: 0, last: 10 };
     match configuration.solve(&sources, None, &of_mass(Method::AUTO, -0.9), &mut stops) {
         Err(SolveFailure::Unfinished { error, .. }) => {
             assert!(matches!(error, solvers::SolveError::Cancelled { .. }), "{error}");
@@ -200,11 +200,11 @@ fn a_trial_of_the_first_source_leaves_no_trace() {
 }
 
 /// Observer that counts steps of a trial, and stops the solve at the last one.
-struct Steps {
+struct TrialSteps {
     count: usize,
     last: usize,
 }
-impl solvers::Observer for Steps {
+impl solvers::Observer for TrialSteps {
     fn iteration(&mut self, _: &solvers::Iteration<'_>) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
