@@ -224,7 +224,8 @@ fn hopping_terms_of_staggered_operators_on(geometry: Geometry) {
                 across: (-1.0).into(),
                 links: m.links(4, storage(m.storage)),
                 factor: 0.5.into(),
-                long: m.links(5, m.storage),
+                // Only fat links have 21 bits.
+                long: m.links(5, LinkStorage { fine: false, ..m.storage }),
                 long_factor: 0.25.into(),
                 ghosts: Ghosts::NONE,
             };
