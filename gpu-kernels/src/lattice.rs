@@ -198,6 +198,19 @@ struct Order {
     /// Value of the index bit that holds the lowest bit of a lane's number; 0 without lanes.
     #[cfg(not(target_arch = "nvptx64"))]
     lanes: u32,
+    /// Assignment of lanes to the halves of the lattice.
+    #[cfg(not(target_arch = "nvptx64"))]
+    halves: lanes::Halves,
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl Order {
+    /// Returns the order of sites, or that of groups, of a lattice in lane order.
+    #[inline(always)]
+    const fn in_lanes(halves: lanes::Halves, group: bool) -> Self {
+        let (unit, lanes) = if group { (halves.units(), 1 << lanes::TURN) } else { (halves.bits(), 1) };
+        Order { halved: halves.halved(), unit, lanes, halves }
+    }
 }
 
 /// Position of a site in its sub-lattice along a direction, with the steps of its index.
@@ -279,9 +292,7 @@ impl Geometry {
     const fn order(&self, group: bool) -> Order {
         #[cfg(not(target_arch = "nvptx64"))]
         if group || self.is_in_lane_order() {
-            let halves = self.halves();
-            let (unit, lanes) = if group { (halves.units(), 1 << lanes::TURN) } else { (halves.bits(), 1) };
-            return Order { halved: halves.halved(), unit, lanes };
+            return Order::in_lanes(self.halves(), group);
         }
         _ = group;
         Order {
@@ -289,6 +300,8 @@ impl Geometry {
             unit: 0,
             #[cfg(not(target_arch = "nvptx64"))]
             lanes: 0,
+            #[cfg(not(target_arch = "nvptx64"))]
+            halves: self.halves(),
         }
     }
     #[inline(always)]
@@ -385,8 +398,7 @@ impl Geometry {
     }
     /// Returns the position of a site of the first sub-lattice along direction `mu`.
     #[inline(always)]
-    fn along(&self, s: &Site, mu: usize) -> Along {
-        let order = self.order_of(s);
+    fn along(&self, s: &Site, order: Order, mu: usize) -> Along {
         let SubLatticeExtents { half_x, y, z, t } = self.extents(order);
         let nx = half_x.get() << order.unit;
         let (here, extent, stride) = match mu {
@@ -396,7 +408,7 @@ impl Geometry {
             _ => (s.t, t, nx * y.get() * z.get()),
         };
         #[cfg(not(target_arch = "nvptx64"))]
-        let (turn, shift) = self.across_halves(s, mu);
+        let (turn, shift) = order.across_halves(s, mu);
         #[cfg(target_arch = "nvptx64")]
         let (turn, shift) = (0, 0);
         Along { here, extent, stride, turn, shift }
@@ -408,7 +420,12 @@ impl Geometry {
         // The site is copied on a CPU only. On a GPU, the copy would be in local memory.
         #[cfg(not(target_arch = "nvptx64"))]
         let s = &self.at_first_place(s);
-        let along = self.along(s, mu);
+        self.neighbour_of_first(s, self.order_of(s), mu, forward)
+    }
+    /// Returns the neighbour of a site that is at its place in the first sub-lattice, like [`neighbour`](Self::neighbour).
+    #[inline(always)]
+    fn neighbour_of_first(&self, s: &Site, order: Order, mu: usize, forward: bool) -> u32 {
+        let along = self.along(s, order, mu);
         let Along { here, extent, stride, .. } = along;
         // In x, two sites of opposite parity share x / 2, so that one of the two steps does not change it.
         let moves = mu != 0 || (s.odd_x == 1) == forward;
@@ -428,7 +445,12 @@ impl Geometry {
         // The site is copied on a CPU only. On a GPU, the copy would be in local memory.
         #[cfg(not(target_arch = "nvptx64"))]
         let s = &self.at_first_place(s);
-        let along = self.along(s, mu);
+        self.third_neighbour_of_first(s, self.order_of(s), mu, forward)
+    }
+    /// Returns the neighbour of a site that is at its place in the first sub-lattice, like [`third_neighbour`](Self::third_neighbour).
+    #[inline(always)]
+    fn third_neighbour_of_first(&self, s: &Site, order: Order, mu: usize, forward: bool) -> u32 {
+        let along = self.along(s, order, mu);
         let Along { here, extent, stride, turn, .. } = along;
         // In x, two sites of opposite parity share x / 2, so that three steps change it by one or two.
         let steps = if mu > 0 {
@@ -469,13 +491,31 @@ impl Geometry {
         }
     }
     #[inline(always)]
-    fn step<const STEPS: u32>(&self, s: &Site, mu: usize, forward: bool) -> u32 {
-        if STEPS == 3 { self.third_neighbour(s, mu, forward) } else { self.neighbour(s, mu, forward) }
+    fn step<const STEPS: u32>(&self, s: &Site, order: Order, mu: usize, forward: bool) -> u32 {
+        if STEPS == 3 {
+            self.third_neighbour_of_first(s, order, mu, forward)
+        } else {
+            self.neighbour_of_first(s, order, mu, forward)
+        }
     }
     #[cfg(not(target_arch = "nvptx64"))]
     #[inline(never)]
     fn all_neighbours<const STEPS: u32>(&self, s: &Site) -> [[u32; 2]; 4] {
-        [0, 1, 2, 3].map(|mu| [self.step::<STEPS>(s, mu, false), self.step::<STEPS>(s, mu, true)])
+        if s.group && self.halves().is_even() {
+            // The order of most lattices is a constant here, which saves most of the arithmetic.
+            return self.steps::<STEPS>(s, Order::in_lanes(lanes::Halves::EVEN, true));
+        }
+        self.steps::<STEPS>(&self.at_first_place(s), self.order_of(s))
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline(always)]
+    fn steps<const STEPS: u32>(&self, s: &Site, order: Order) -> [[u32; 2]; 4] {
+        macro_rules! steps {
+            ($($mu:literal)*) => {
+                [$([self.step::<STEPS>(s, order, $mu, false), self.step::<STEPS>(s, order, $mu, true)]),*]
+            };
+        }
+        steps!(0 1 2 3)
     }
     /// Returns the index of a site among the sites of its parity in its layer, where a layer has one value of the
     /// coordinate `mu`. Neighbours across the end of the local lattice have the same index in their layers.
@@ -616,7 +656,7 @@ impl<const STEPS: u32> Neighbours<'_, STEPS> {
         #[cfg(not(target_arch = "nvptx64"))]
         return self.all[mu][forward as usize];
         #[cfg(target_arch = "nvptx64")]
-        self.geometry.step::<STEPS>(self.site, mu, forward)
+        self.geometry.step::<STEPS>(self.site, self.geometry.order(false), mu, forward)
     }
     /// Returns the number of layers by which the neighbour in direction `mu` is outside the local lattice; 0 if it is
     /// inside.

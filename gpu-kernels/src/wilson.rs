@@ -1,10 +1,10 @@
 //! Wilson-like operators M = A − ½ D, where A is diagonal in sites and D is the hopping term between the parities (Clark et al.
 //! 2009, eq. 1): (D ψ)(x) = Σ_μ P^{−μ} U_μ(x) ψ(x+μ̂) + P^{+μ} U†_μ(x−μ̂) ψ(x−μ̂).
-#[cfg(not(target_arch = "nvptx64"))]
-use crate::algebra::RuntimeSign;
 #[cfg(target_arch = "nvptx64")]
 use crate::algebra::Sign;
 use crate::algebra::{Axis, DiracSpinor, Projector, ProjectorSign, Real, Scalar, Scaled, complex};
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::algebra::{Complex, HalfSpinor, RuntimeSign, row_times};
 use crate::diagonal::{DiagonalArguments, Mass, SiteDiagonal, TwistedMass};
 use crate::dslash::{Dslash, DslashDot, DslashDots, Plain, Then};
 use crate::field::{Field, Links};
@@ -15,6 +15,8 @@ use crate::memory::opaque;
 use crate::multi_rhs::{StageLinks, each_rhs};
 use crate::storage::{CloverFormat, HopLinks, LinkFormat, NumberFormat, Slots, Spinors, Staged, staged_bytes};
 use core::marker::PhantomData;
+#[cfg(not(target_arch = "nvptx64"))]
+use core::mem::MaybeUninit;
 
 /// Hopping term from the sites of the other parity to the sites of `parity`.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +101,96 @@ impl Hopping {
         direction!(2, Z);
         direction!(3, T);
         sums
+    }
+    /// Computes (D ψ)(x) if `plain` is set, else (D† ψ)(x), for one right-hand side, to the same bits as [`apply`](Self::apply).
+    ///
+    /// This is the form for groups of sites on a CPU: first all projected spinors are written to memory, then D ψ is computed
+    /// colour by colour. Registers hold the sums of one colour; those of all colours would move to memory and back at each hop. Numbers are
+    /// in single or double precision, so that projected spinors have no scale but the factor 2 of projectors in t.
+    ///
+    /// # Safety
+    /// The contract of [`apply`](Self::apply) holds.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline(always)]
+    unsafe fn apply_by_colours<P, R, B>(&self, plain: bool, ghosts: &B, i: u32, rhs: u32) -> DiracSpinor<P::Real>
+    where
+        P: NumberFormat,
+        R: HopLinks<P>,
+        B: SpinorGhosts,
+    {
+        let g = &self.geometry;
+        let x = g.site_for::<P::Real>(i, self.parity);
+        let neighbours = g.neighbours::<1>(&x);
+        let sign = RuntimeSign::new(plain);
+        // Projected spinors. In t, the projector P^{−t} has the lower spins, P^{+t} the upper ones.
+        let mut hops = [[MaybeUninit::<HalfSpinor<P::Real>>::uninit(); 2]; 4];
+        macro_rules! project {
+            ($($mu:literal $axis:ident)*) => {$(
+                let plus = Projector { axis: Axis::$axis, sign };
+                project!(@hop $mu, true, plus.opposite(), 0);
+                project!(@hop $mu, false, plus, 1);
+            )*};
+            (@hop $mu:literal, $forward:expr, $projector:expr, $place:literal) => {
+                let hop = match unsafe { ghosts.projected::<P, _>(g, &x, rhs, ($mu, $forward), $projector) } {
+                    Some(hop) => hop,
+                    None => unsafe { self.input.projected::<P, _>(neighbours.at($mu, $forward), rhs, $projector) },
+                };
+                hops[$mu][$place].write(hop.value);
+                P::Real::settle(&mut hops[$mu][$place]);
+            };
+        }
+        project!(0 X 1 Y 2 Z);
+        project!(@hop 3, plain, Projector::minus(Axis::T), 0);
+        project!(@hop 3, !plain, Projector::plus(Axis::T), 1);
+        let two = P::Real::ONE + P::Real::ONE;
+        let lower_factor = two * self.time_factor::<P>(neighbours.cross_end(plain));
+        let upper_factor = two * self.time_factor::<P>(neighbours.cross_end(!plain));
+        let pairs = unsafe {
+            [
+                self.links.pair::<P, R>(i, 0),
+                self.links.pair::<P, R>(i, 1),
+                self.links.pair::<P, R>(i, 2),
+                self.links.pair::<P, R>(i, 3),
+            ]
+        };
+        let mut sums = MaybeUninit::<DiracSpinor<P::Real>>::uninit();
+        macro_rules! colours {
+            ($($j:literal)*) => {$(
+                let [mut a, mut b, mut c, mut d] = [Complex::<P::Real>::ZERO; 4];
+                colours!(@directions $j a b c d: 0 X, 1 Y, 2 Z);
+                // The sign of D† in x, y and z.
+                let lower = sign.of(P::Real::ONE);
+                (c, d) = (c.scale(lower), d.scale(lower));
+                let [e, f] = colours!(@product $j, 3, plain, 0);
+                (c, d) = (colours!(@add c, lower_factor, e), colours!(@add d, lower_factor, f));
+                let [e, f] = colours!(@product $j, 3, !plain, 1);
+                (a, b) = (colours!(@add a, upper_factor, e), colours!(@add b, upper_factor, f));
+                colours!(@write sums $j: 0 a, 1 b, 2 c, 3 d);
+                P::Real::settle(&mut sums);
+            )*};
+            (@directions $j:literal $a:ident $b:ident $c:ident $d:ident: $($mu:literal $axis:ident),*) => {$(
+                let product = colours!(@product $j, $mu, true, 0);
+                [$a, $b, $c, $d] = Projector::minus(Axis::$axis).add_colour([$a, $b, $c, $d], product);
+                let product = colours!(@product $j, $mu, false, 1);
+                [$a, $b, $c, $d] = Projector::plus(Axis::$axis).add_colour([$a, $b, $c, $d], product);
+            )*};
+            (@add $sum:ident, $factor:ident, $hop:ident) => {
+                complex($factor.mul_add($hop.re, $sum.re), $factor.mul_add($hop.im, $sum.im))
+            };
+            (@write $sums:ident $j:literal: $($spin:literal $sum:ident),*) => {$(
+                unsafe { (&raw mut (*$sums.as_mut_ptr()).0[$spin].0[$j]).write($sum) };
+            )*};
+            // Row j of a link times both spins of a projected spinor.
+            (@product $j:literal, $mu:literal, $forward:expr, $place:literal) => {{
+                let mut pair = pairs[$mu];
+                P::Real::settle(&mut pair);
+                let row = R::link_row::<$j>(&pair, $forward);
+                let HalfSpinor([e, f]) = unsafe { hops[$mu][$place].assume_init_ref() };
+                [row_times(row, e.0), row_times(row, f.0)]
+            }};
+        }
+        colours!(0 1 2);
+        unsafe { sums.assume_init() }
     }
     #[inline(always)]
     fn time_factor<P: NumberFormat>(&self, across: Where) -> P::Real {
@@ -256,8 +348,11 @@ where
             // On a CPU, D and D† share all code.
             #[cfg(not(target_arch = "nvptx64"))]
             {
-                let sign = RuntimeSign::new(plain);
-                let hops = self.hopping.apply::<P, R, _, _, N>(sign, S::ghosts(self), i, first);
+                if const { N == 1 && P::Real::LANES > 1 } {
+                    let hops = self.hopping.apply_by_colours::<P, R, _>(plain, S::ghosts(self), i, first);
+                    return then.take(A::combine::<P, W, N>(self, i, first, [hops; N]));
+                }
+                let hops = self.hopping.apply::<P, R, _, _, N>(RuntimeSign::new(plain), S::ghosts(self), i, first);
                 then.take(A::combine::<P, W, N>(self, i, first, hops))
             }
         }

@@ -63,8 +63,8 @@ keys! {
         "Number of reals stored for a link: 18, 12 or 8; for wilson, clover and exp-clover also 12t or 8t (temporal \
          gauge); for long links of HISQ also 13 or 9; for staggered operators also 18h, 12h, 8h, 13h or 9h (16-bit \
          links, fields in single precision); for asqtad and HISQ also 13f or 9f (the same with fat links of 21 bits, \
-         for light quarks) [default: 12, or 13 for HISQ, if the links are in SU(3), otherwise 18; without a precision, \
-         on a GPU, 12h for staggered, 8h or 9h for asqtad and HISQ, and 9f for these below mass 0.015]",
+         for light quarks) [default: 12 if the links are in SU(3), otherwise 18; for HISQ 13, and 18 for a solve on a CPU; \
+         without a precision, on a GPU, 12h for staggered, 8h or 9h for asqtad and HISQ, and 9f for these below mass 0.015]",
         "12";
     OUTPUT: Text "output" "FILE"
         "File for the result: .npy, or .lime for one field or a propagator (docs/formats.md lists other endings)",

@@ -25,4 +25,4 @@ pub use spin::RuntimeSign;
 pub use spin::{
     Axis, DiracSpinor, HalfSpinor, Phase, Projector, ProjectorSign, Scaled, Sign, to_degrand_rossi, to_device_basis,
 };
-pub use su3::{Colour, ScaledColour, Su3};
+pub use su3::{Colour, ScaledColour, Su3, row_times};

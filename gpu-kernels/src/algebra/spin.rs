@@ -241,6 +241,17 @@ impl<S: ProjectorSign> Projector<S> {
             Axis::T => [(2, One), (3, One)],
         }
     }
+    /// Returns `sums`, four spins of one colour, with the sum of what P reconstructs from the two independent components
+    /// \[a, b\] of this colour added. P is a projector in x, y or z.
+    #[inline(always)]
+    pub fn add_colour<T: Real>(self, mut sums: [Complex<T>; 4], [a, b]: [Complex<T>; 2]) -> [Complex<T>; 4] {
+        let [(j, f), (k, g)] = self.partners();
+        sums[0] = sums[0] + a;
+        sums[1] = sums[1] + b;
+        sums[j] = f.conj().combine(sums[j], self.sign, a);
+        sums[k] = g.conj().combine(sums[k], self.sign, b);
+        sums
+    }
     /// Returns the first of the two spins that a projector in t keeps. The projector doubles both spins.
     #[inline(always)]
     pub fn kept(self) -> usize {

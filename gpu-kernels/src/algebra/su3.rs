@@ -202,7 +202,7 @@ fn minor<T: Real>(p: Complex<T>, q: Complex<T>, r: Complex<T>, s: Complex<T>) ->
 }
 /// Σ_k u_k v_k
 #[inline(always)]
-fn row_times<T: Real>(u: [Complex<T>; 3], v: [Complex<T>; 3]) -> Complex<T> {
+pub fn row_times<T: Real>(u: [Complex<T>; 3], v: [Complex<T>; 3]) -> Complex<T> {
     u[2].mul_add(v[2], u[1].mul_add(v[1], u[0] * v[0]))
 }
 impl<T: Real> Mul<Colour<T>> for Su3<T> {

@@ -240,6 +240,16 @@ macro_rules! vector {
                 }
             }
             #[inline]
+            fn prefetch(tile: Global, lane: usize, k: usize) {
+                let (lane, _) = place_and_turn(lane);
+                let from = tile.0.wrapping_add((Self::TILE * k + lane) * Self::BYTES);
+                // SAFETY: a prefetch has no effect on memory, whatever the address.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) };
+                if const { 2 * size_of::<Self>() > 64 } {
+                    unsafe { _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(64).cast()) };
+                }
+            }
+            #[inline]
             fn is_turned(lane: usize) -> bool {
                 place_and_turn(lane).1 != 0
             }

@@ -14,7 +14,7 @@
 //! A kernel gets the number of a group in place of the index of a site, with `GROUP` set and with a number m in the bits above
 //! the group's number: lane j of a vector is lane j ⊕ m of the group. The number m thus encodes the part of a group that a
 //! shorter vector holds, and the exchange of lanes. The number of a group is its first site divided by 8.
-use super::{Geometry, MOST_LANES, ODD_HALVES, Site, SubLatticeExtents, Where};
+use super::{Geometry, MOST_LANES, ODD_HALVES, Order, Site, SubLatticeExtents, Where};
 
 /// Smallest number of sites in a group.
 pub const LEAST_LANES: u32 = 8;
@@ -56,6 +56,13 @@ pub(super) struct Halves {
 }
 
 impl Halves {
+    /// Halves with an even number of sites in each direction.
+    pub(super) const EVEN: Self = Self::new(0);
+    /// Returns whether halves have an even number of sites in each direction.
+    #[inline(always)]
+    pub(super) const fn is_even(self) -> bool {
+        self.odd == 0
+    }
     #[inline(always)]
     const fn new(odd: u32) -> Self {
         let rest = if odd == 0 {
@@ -125,6 +132,17 @@ impl Halves {
         };
         let lanes = LANES[bits as usize] as u32;
         Where(if parity(bits & turn) == 0 { lanes } else { lanes ^ 0xffff })
+    }
+}
+
+impl Order {
+    /// Returns the change of an index from sub-lattice to sub-lattice in direction `mu`: the bits that flip, and an additional
+    /// increment for a site of the first sub-lattice.
+    #[inline(always)]
+    pub(super) fn across_halves(&self, s: &Site, mu: usize) -> (u32, u32) {
+        let Halves { odd, rest } = self.halves;
+        let is_odd = odd >> mu & 1 == 1 && mu as u32 != rest;
+        (self.halves.lane(1 << mu) * self.lanes, if is_odd { s.shift } else { 0 })
     }
 }
 
@@ -223,14 +241,6 @@ impl Geometry {
             _ => (s.t, to.t, nx * ny * nz),
         };
         Site { shift: to.wrapping_sub(from).wrapping_mul(stride) << order.unit, ..s }
-    }
-    /// Returns the change of an index from sub-lattice to sub-lattice in direction `mu`: the bits that flip, and an additional
-    /// increment for a site of the first sub-lattice.
-    #[inline(always)]
-    pub(super) fn across_halves(&self, s: &Site, mu: usize) -> (u32, u32) {
-        let halves = self.halves();
-        let is_odd = halves.odd >> mu & 1 == 1 && mu as u32 != halves.rest;
-        (halves.lane(1 << mu) * self.order_of(s).lanes, if is_odd { s.shift } else { 0 })
     }
     /// Returns the index of a site in lane order from its coordinates.
     #[inline(always)]

@@ -36,6 +36,9 @@ pub trait Element: Rounded {
     unsafe fn straight(tile: Global, lane: usize, k: usize, access: Access) -> Complex<Self> {
         unsafe { Self::load(tile, lane, k, access) }
     }
+    /// Prefetches complex number `k` of a group of sites.
+    #[inline(always)]
+    fn prefetch(_tile: Global, _lane: usize, _k: usize) {}
     /// Returns whether a place in a tile (`place_in_tiles`) is that of a group with exchanged lanes.
     #[inline(always)]
     fn is_turned(_lane: usize) -> bool {

@@ -1,12 +1,13 @@
 //! Formats of groups of sites ([`lattice::lanes`](crate::lattice::lanes)). Fields are stored number by number, and read and
 //! written for several sites at once.
 use super::links::LinkFormat;
-use super::{Block, CloverFormat, Double, Element, NumberFormat, Recon12, Recon18, Reconstruct, Single};
+use super::{Block, CloverFormat, Double, Element, NumberFormat, Recon12, Recon18, Reconstruct, Single, TILE};
 use crate::Precision;
 use crate::algebra::vector::{F32x8, F32x16, F64x4, F64x8};
 use crate::algebra::{Complex, Real, Su3};
 use crate::memory::{Access, Global};
 use core::marker::PhantomData;
+use core::ops::Range;
 
 /// Set of vector registers of one size, with the vector types of each precision.
 pub trait VectorSet: Copy + Send + Sync + 'static {
@@ -74,11 +75,21 @@ impl<P: HasLanes, V: VectorSet> CloverFormat for InLanes<P, V> {
     }
 }
 
-/// Address of the pair of links of one direction. Each number is read when it is needed, because registers are few.
+/// Address of the first number of the pair of links of one direction. Each number is read when it is needed, because registers
+/// are few.
 #[derive(Clone, Copy, Debug)]
-pub struct PairInMemory {
-    tile: Global,
-    lane: usize,
+pub struct PairInMemory(Global);
+
+/// Prefetches numbers of the same pair in the next tile, where a site has `bytes` bytes. The addresses of all directions form more
+/// sequences than a processor recognises.
+#[inline(always)]
+fn prefetch_next<T: Element>(pair: &PairInMemory, bytes: usize, numbers: Range<usize>) {
+    let next = Global(pair.0.0.wrapping_add(T::TILE * bytes));
+    let mut k = numbers.start;
+    while k < numbers.end {
+        T::prefetch(next, 0, k);
+        k += 1;
+    }
 }
 
 macro_rules! links_in_lanes {
@@ -91,19 +102,36 @@ macro_rules! links_in_lanes {
             const PAIR_BYTES: usize = <$recon as LinkFormat<P>>::PAIR_BYTES;
             #[inline(always)]
             unsafe fn load_pair(tile: Global, lane: usize, mu: usize) -> PairInMemory {
-                PairInMemory { tile: unsafe { tile.offset(mu * <P::In<V> as Element>::TILE * <Self as LinkFormat<P>>::PAIR_BYTES) }, lane }
+                let pair = mu * <P::In<V> as Element>::TILE * <Self as LinkFormat<P>>::PAIR_BYTES;
+                PairInMemory(unsafe { tile.offset(pair + lane % TILE * <P::In<V> as Element>::BYTES) })
             }
             #[inline(always)]
             fn forward(pair: &PairInMemory) -> Su3<P::In<V>> {
+                prefetch_next::<P::In<V>>(pair, <Self as LinkFormat<P>>::SITE_BYTES, 0..Self::KEPT);
                 // SAFETY: the caller that made the pair guaranteed its validity.
-                let number = |j: usize| unsafe { own::<P::In<V>>(pair.tile, pair.lane, j) };
+                let number = |j: usize| unsafe { own::<P::In<V>>(pair.0, 0, j) };
                 Self::expand(number, || number(2 * Self::KEPT).re)
             }
             #[inline(always)]
             fn backward(pair: &PairInMemory) -> Su3<P::In<V>> {
+                prefetch_next::<P::In<V>>(pair, <Self as LinkFormat<P>>::SITE_BYTES, Self::KEPT..2 * Self::KEPT);
                 // SAFETY: as above.
-                let number = |j: usize| unsafe { own::<P::In<V>>(pair.tile, pair.lane, j) };
+                let number = |j: usize| unsafe { own::<P::In<V>>(pair.0, 0, j) };
                 Self::expand(|j| number(Self::KEPT + j), || number(2 * Self::KEPT).im)
+            }
+            #[inline(always)]
+            fn row<const J: usize>(pair: &PairInMemory, forward: bool) -> [Complex<P::In<V>>; 3] {
+                let first = if forward { 0 } else { Self::KEPT };
+                if 3 * J < Self::KEPT {
+                    prefetch_next::<P::In<V>>(pair, <Self as LinkFormat<P>>::SITE_BYTES, first + 3 * J..first + 3 * J + 3);
+                }
+                // SAFETY: as above.
+                let number = |j: usize| unsafe { own::<P::In<V>>(pair.0, 0, j) };
+                let phase = || {
+                    let phases = number(2 * Self::KEPT);
+                    if forward { phases.re } else { phases.im }
+                };
+                Self::expand(|j| number(first + j), phase).0[J]
             }
         }
     )*};

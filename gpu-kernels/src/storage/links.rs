@@ -49,6 +49,11 @@ pub trait LinkFormat<P: NumberFormat>: Reconstruct {
     fn forward(pair: &Self::Pair) -> Su3<P::Real>;
     /// Returns U†_μ(x−μ̂) of a pair.
     fn backward(pair: &Self::Pair) -> Su3<P::Real>;
+    /// Returns row `J` of U_μ(x) if `forward`, else of U†_μ(x−μ̂).
+    #[inline(always)]
+    fn row<const J: usize>(pair: &Self::Pair, forward: bool) -> [Complex<P::Real>; 3] {
+        if forward { Self::forward(pair).0[J] } else { Self::backward(pair).0[J] }
+    }
 }
 
 /// Form of links in which hopping terms read them.
@@ -66,6 +71,11 @@ pub trait HopLinks<P: NumberFormat>: 'static {
     fn forward_link(pair: &Self::HopPair) -> Su3<P::Real>;
     /// Returns U†_μ(x−μ̂) of a pair.
     fn backward_link(pair: &Self::HopPair) -> Su3<P::Real>;
+    /// Returns row `J` of U_μ(x) if `forward`, else of U†_μ(x−μ̂).
+    #[inline(always)]
+    fn link_row<const J: usize>(pair: &Self::HopPair, forward: bool) -> [Complex<P::Real>; 3] {
+        if forward { Self::forward_link(pair).0[J] } else { Self::backward_link(pair).0[J] }
+    }
 }
 impl<P: NumberFormat, R: LinkFormat<P>> HopLinks<P> for R {
     type HopPair = R::Pair;
@@ -84,6 +94,10 @@ impl<P: NumberFormat, R: LinkFormat<P>> HopLinks<P> for R {
     #[inline(always)]
     fn backward_link(pair: &R::Pair) -> Su3<P::Real> {
         R::backward(pair)
+    }
+    #[inline(always)]
+    fn link_row<const J: usize>(pair: &R::Pair, forward: bool) -> [Complex<P::Real>; 3] {
+        R::row::<J>(pair, forward)
     }
 }
 

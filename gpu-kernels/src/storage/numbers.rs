@@ -3,6 +3,7 @@
 use super::Element;
 use crate::algebra::{Axis, Colour, DiracSpinor, HalfSpinor, Projector, ProjectorSign, Scaled, ScaledColour, complex};
 use crate::memory::{Access, Global};
+use core::ops::Range;
 
 /// Exchanges the lanes of colour vectors, after the arithmetic that does not mix lanes.
 #[inline(always)]
@@ -38,12 +39,24 @@ unsafe fn spins<T: Element>(tile: Global, lane: usize, access: Access) -> [Colou
 pub unsafe fn load_spinor<T: Element>(tile: Global, lane: usize, access: Access) -> DiracSpinor<T> {
     DiracSpinor(turned(unsafe { spins(tile, lane, access) }, lane))
 }
+/// Prefetches numbers of the spinors at the same place in the next tile.
+#[inline(always)]
+fn prefetch_next<T: Element>(tile: Global, lane: usize, numbers: Range<usize>) {
+    let next = Global(tile.0.wrapping_add(12 * T::TILE * T::BYTES));
+    let mut k = numbers.start;
+    while k < numbers.end {
+        T::prefetch(next, lane, k);
+        k += 1;
+    }
+}
+
 /// Reads and projects a spinor; implements [`NumberFormat::load_projected`](super::NumberFormat::load_projected).
 ///
 /// # Safety
 /// The contract of [`NumberFormat::load_projected`](super::NumberFormat::load_projected) holds.
 #[inline(always)]
 pub unsafe fn load_projected<T: Element, S: ProjectorSign>(tile: Global, lane: usize, p: Projector<S>) -> Scaled<T> {
+    prefetch_next::<T>(tile, lane, if p.axis == Axis::T { 3 * p.kept()..3 * p.kept() + 6 } else { 0..12 });
     let Scaled { value: HalfSpinor(spins), scale } = if p.axis == Axis::T {
         let first = 3 * p.kept();
         let [a, b] = unsafe {

@@ -51,7 +51,8 @@ impl QuarkOperator {
         mass: f64,
         nrhs: usize,
     ) -> Result<EvenOddStaggered> {
-        let format = LinkFormatKey { theta: self.theta, precision, storage: self.storage(storage) };
+        let storage = self.storage(storage, links.own().domain().backend());
+        let format = LinkFormatKey { theta: self.theta, precision, storage };
         let of_one = |stout| Ok::<_, DeviceError>(Arc::new(StaggeredLinks::naive(links.packed(stout, format)?)));
         let packed = match self.smearing {
             QuarkSmearing::Thin => of_one(None)?,

@@ -84,8 +84,8 @@ pub struct Request {
 pub struct OpenFormats {
     /// Whether [`Request::precision`] is chosen.
     pub precision: bool,
-    /// Whether links are stored in 16 bits where that is faster, in the form of [`Request::reconstruction`]. This has an effect only if the
-    /// precision is chosen too.
+    /// Whether the storage of links is chosen. A GPU stores them in 16 bits, in the form of [`Request::reconstruction`], where that is faster
+    /// and the precision is chosen too. A CPU stores links in U(3) with all reals.
     pub storage: bool,
 }
 impl OpenFormats {
@@ -122,12 +122,18 @@ impl Request {
     /// Returns the request with its open formats chosen for a GPU or a CPU.
     fn with_formats(&self, is_gpu: bool) -> Self {
         let mut request = Request { open: OpenFormats::default(), ..self.clone() };
+        let definition = self.operator.definition();
+        let is_in_u3 = definition.is_in_u3() || definition.is_improved() && !self.operator.theta().are_zero();
+        if !is_gpu && self.open.storage && is_in_u3 {
+            // A CPU hops faster over links with all reals than over links with a phase: docs/measurements/cpu.md.
+            request.reconstruction = self.reconstruction.with_all_reals();
+        }
         if !self.open.precision || self.outer != Precision::Double {
             return request;
         }
-        let exists = |precision, storage| self.operator.definition().exists(precision, storage);
+        let exists = |precision, storage| definition.exists(precision, storage);
         let staggered = self.operator.is_positive();
-        let storage = match self.operator.definition().is_improved() {
+        let storage = match definition.is_improved() {
             true => self.reconstruction.with_row_and_column(),
             false => self.reconstruction,
         };
@@ -138,7 +144,7 @@ impl Request {
             (Precision::Half, self.reconstruction, is_gpu && !staggered && self.method != Method::MULTIGRID),
             (Precision::Single, short_links(true), is_gpu && staggered && self.open.storage && is_light),
             (Precision::Single, short_links(false), is_gpu && staggered && self.open.storage),
-            (Precision::Single, self.reconstruction, true),
+            (Precision::Single, request.reconstruction, true),
         ];
         for (precision, storage, fits) in candidates {
             if fits && exists(precision, storage) {
@@ -163,7 +169,8 @@ impl Request {
         if is_gpu(backend) || !self.open.precision {
             return self.on(backend);
         }
-        Request { precision: Precision::Double, open: OpenFormats::default(), ..self.clone() }
+        let open = OpenFormats { precision: false, ..self.open };
+        Request { precision: Precision::Double, open, ..self.clone() }.on(backend)
     }
     /// Returns the storage of 16-bit links for M†M + σ with eigenvalues from `smallest` upwards, if the storage of this request is such a
     /// storage and was left open.
@@ -242,6 +249,21 @@ mod tests {
         assert_eq!(shifts(&open, ShiftStrategy::Sequential), Precision::Single);
         let half = Request { precision: Precision::Half, ..given };
         assert_eq!(shifts(&half, ShiftStrategy::MultiShift), Precision::Half);
+    }
+
+    #[test]
+    fn a_cpu_gets_links_in_u3_with_all_reals() {
+        let params =
+            StaggeredParams { mass: 0.1, boundary: TimeBoundary::Antiperiodic, phases: StaggeredPhases::default() };
+        let reals = |operator: StaggeredOperator, open: OpenFormats| {
+            let request = Request { reconstruction: LinkStorage::of(13), open, ..Request::new(operator) };
+            let chosen = [request.with_formats(false), request.for_multishift(None)];
+            chosen.map(|request| request.reconstruction.reals)
+        };
+        let hisq = StaggeredOperator::hisq(params, 0.0);
+        assert_eq!(reals(hisq, OpenFormats::ALL), [18; 2]);
+        assert_eq!(reals(hisq, OpenFormats { precision: false, storage: true }), [18; 2]);
+        assert_eq!(reals(hisq, OpenFormats { precision: true, storage: false }), [13; 2]);
     }
 
     #[test]

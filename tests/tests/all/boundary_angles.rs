@@ -339,7 +339,8 @@ fn angles_are_flags_and_keys() {
     assert_eq!(twisted["theta"], serde_json::json!([0.5, -0.25, 0.0, 0.1]));
     assert_eq!((&plain["reconstruct"], &twisted["reconstruct"]), (&"12".into(), &"18".into()));
     let asqtad = "solve --gauge weak.ildg --operator asqtad --mass 0.3 --source random:1 --theta 0.5,0,0,0 --tol 1e-8";
-    assert_eq!(room.json(asqtad)["reconstruct"], "13");
+    assert_eq!(room.json(asqtad)["reconstruct"], "18");
+    assert_eq!(room.json(&format!("{asqtad} --precision single --reconstruct 12"))["reconstruct"], "13");
     // As keys of a file, whose memory is that of all reals.
     let input = "gauge = 'weak.ildg'\nmass = 0.3\nsource = 'random:1'\nprecision = 'single'\nreconstruct = 12\n";
     fs::write(room.path("plain.toml"), input).unwrap();

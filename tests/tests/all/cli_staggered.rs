@@ -46,7 +46,7 @@ fn reconstructions_of_hisq() {
     // ‖M⁻¹‖ ≤ 1 / m, and ‖M‖ is 3 at most: two answers to 10⁻¹¹ are within 6 · 10⁻¹⁰ of each other.
     let agrees = |name: &str| distance(&npy(&room.path(name)), &expected) < 6e-10;
     for (flags, used) in [
-        ("", "13"),
+        ("", "18"),
         ("--reconstruct 13", "13"),
         ("--reconstruct 9", "9"),
         ("--precision single --reconstruct 13", "13"),
