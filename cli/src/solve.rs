@@ -154,7 +154,7 @@ fn run_on<F: Fermion>(solve: &Solve, input: Option<&Path>, context: &Context) ->
     };
     watch.finish();
     let (solutions, report) = solved?;
-    note_storage(links.storage, report.reconstruction);
+    note_storage(request.reconstruction, report.reconstruction);
     let done = result::Done { place, operator: links.operator, batches: &batches, profile: running.end(&device)? };
     result::several(context, solve, &done, &solutions, &report)
 }

@@ -152,9 +152,10 @@ impl Solve {
         watch: &mut Watch,
     ) -> Outcome<Ended<F>> {
         let BatchedSources { sizes, sources, guess } = *batched;
-        let result = {
+        let (result, planned) = {
             let domain = layout.domain(device.backend())?;
             let mut ready = self.ready(&domain, layout, links)?;
+            let planned = ready.request.on(Some(device.backend())).reconstruction;
             let solved = in_batches(sizes, sources, guess, |sources, guess| {
                 watch.next_batch(sources.len());
                 ready.configuration.solve(sources, guess, &ready.request, watch)
@@ -164,11 +165,11 @@ impl Solve {
             if solved.is_ok() {
                 domain.release()?;
             }
-            solved
+            (solved, planned)
         };
         watch.finish();
         let ended = Ended::of(result)?;
-        note_storage_of(links.storage, &ended.report);
+        note_storage_of(planned, &ended.report);
         Ok(ended)
     }
 }
@@ -223,9 +224,9 @@ impl<F: Fermion> Ended<F> {
     }
 }
 
-/// Logs that links are not stored as planned.
+/// Logs that links are not stored as planned. A solve may choose between 16, 21 and more bits, which is not logged.
 pub fn note_storage(planned: LinkStorage, used: LinkStorage) {
-    if planned != used {
+    if (LinkStorage { half: used.half, fine: used.fine, ..planned }) != used {
         let [planned, used] = [planned, used].map(|format| name_of(&RECONSTRUCTIONS, format));
         info!("some links cannot be reconstructed with recon {planned}: recon {used} is used");
     }

@@ -498,15 +498,15 @@ impl<'a> QuarksOn<'a> {
         let work = ProgressLine { configuration, solve: of, ..ProgressLine::of("spectrum") };
         let mut watch = Watch::new(solve.scheme.tol, work, self.session);
         let typed = self.configuration.typed.clone();
-        let storage = self.links.0[quark].get().expect("links are read before a solve").storage;
         let ready = self.ready(quark, solve, layout)?;
+        let planned = ready.request.on(Some(domain.backend())).reconstruction;
         let solved = one_time::solved(sources, &batches.sizes, [&domain, &home], |source| {
             watch.next_batch(source.even.nrhs());
             ready.configuration.solve_fields(source, None, &ready.request, &mut watch)
         });
         watch.finish();
         let (solutions, report, error) = solved?;
-        solve::note_storage_of(storage, &report);
+        solve::note_storage_of(planned, &report);
         let what = format!("{}{description}", typed.display());
         finished(&what, error.as_ref(), &report, solve.scheme.tol, self.session)?;
         self.spent.solves += report.total_seconds;

@@ -71,6 +71,13 @@ fn reconstructions_of_hisq() {
     // It says so where it does not keep what was asked for.
     let run = room.run(&format!("{solve} --reconstruct 12 --backend cpu"));
     assert!(run.stderr.contains("with recon 12: recon 13 is used"), "{}", run.stderr);
+    // What it chose itself is no exception to report.
+    let masses = ["--mass 0.1", "--masses 0.1,0.3"].map(|mass| format!("{mass} --precision double"));
+    for flags in masses.into_iter().chain(["--mass 0.1".into()]) {
+        let solve = "solve --gauge weak.ildg --operator hisq --source random:3 --tol 1e-11 --backend cpu";
+        let run = room.run(&format!("{solve} {flags}"));
+        assert!(!run.stderr.contains("is used"), "{flags}: {}", run.stderr);
+    }
     // From files, where the number in the long links has to be found first.
     room.json("links hisq weak.ildg fat.npy long.npy");
     let solve = "solve --operator hisq --mass 0.1 --source random:3 --tol 1e-11 --fat fat.npy --long long.npy";
