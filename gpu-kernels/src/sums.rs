@@ -15,6 +15,9 @@ pub struct DeviceSums {
 }
 
 impl DeviceSums {
+    /// No sums.
+    pub const NONE: Self = DeviceSums { base: Global(core::ptr::null_mut()), stride: 0, widths: [0; 5] };
+
     /// Creates a view of sums at `base`.
     ///
     /// # Safety
@@ -50,6 +53,25 @@ impl DeviceSums {
             )*};
         }
         part!(0 1 2 3 4);
+        sums
+    }
+    /// Whether there are sums.
+    #[inline(always)]
+    pub(crate) fn exist(&self) -> bool {
+        self.widths[0] != 0
+    }
+    /// Returns the first N sums of right-hand side `j`, of a lattice that is summed in one part.
+    ///
+    /// # Safety
+    /// There are sums of `j`, at least N.
+    #[inline(always)]
+    pub(crate) unsafe fn first<const N: usize>(&self, j: u32) -> [f64; N] {
+        let mut sums = [0.0; N];
+        let mut k = 0;
+        while k < N {
+            sums[k] = unsafe { self.value(j * self.widths[0] + k as u32) };
+            k += 1;
+        }
         sums
     }
 }

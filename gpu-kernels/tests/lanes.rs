@@ -5,8 +5,9 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "the contract is written once, at the first of them")]
 use gpu_kernels::algebra::complex;
 use gpu_kernels::blas::{
-    AXPBY, AXPY_NORM2, Axpby, AxpyNorm2, BICGSTAB_STEP, BicgstabStep, CG_RESIDUAL_UPDATE, CG_UPDATE, CgResidualUpdate,
-    CgUpdate, DOT_NORM2, DotNorm2, SHIFT_UPDATE_2, ShiftUpdate, XPAY_NORM2, XpayNorm2,
+    AXPBY, AXPY_NORM2, Axpby, AxpyNorm2, BICGSTAB_HALF_KEPT, BICGSTAB_STEP, BICGSTAB_STEP_KEPT, BicgstabHalfKept,
+    BicgstabStep, BicgstabStepKept, CG_RESIDUAL_UPDATE, CG_UPDATE, CG_UPDATE_KEPT, CgResidualUpdate, CgRho, CgUpdate,
+    CgUpdateKept, DOT_NORM2, DotNorm2, SHIFT_UPDATE_2, ShadowRho, ShiftUpdate, XPAY_NORM2, XpayNorm2,
 };
 use gpu_kernels::block::{BLOCK_UPDATE, BlockUpdate, Coefficients, GRAM, Gram};
 use gpu_kernels::clover::{
@@ -271,13 +272,46 @@ fn linear_algebra_on(geometry: Geometry) {
         BicgstabStep { x, r, p, v, t, alpha: number(), omega: number(), beta: number() }
     });
     // The curvature is added once, not once for each lane.
-    let curvatures = [2.0f64, 0.0, 0.0, 3.0, 0.0, 0.0];
+    let curvatures = [2.0f64, 0.0, 0.4, 3.0, 0.0, 0.6];
     compare(geometry, CG_RESIDUAL_UPDATE.0, 2, |m| CgResidualUpdate {
         r: m.field(0),
         t: m.field(1),
-        rho: real(),
-        sums: unsafe { DeviceSums::new(curvatures.as_ptr().cast_mut().cast(), 6, [3, 0, 0, 0, 0]) },
+        rho: CgRho { given: real(), kept: DeviceSums::NONE },
+        sums: sums_of(&curvatures, 3),
+        squared: 0,
         first: 0,
+    });
+    // Sums that stay on the device: the norm and the curvature of a step of CG, and the eight sums of BiCGstab.
+    let next = [0.7f64, 2.0, 0.9, 3.0];
+    let rho = CgRho { given: real(), kept: sums_of(&next, 2) };
+    compare(geometry, CG_RESIDUAL_UPDATE.0, 2, |m| CgResidualUpdate {
+        r: m.field(0),
+        t: m.field(1),
+        rho,
+        sums: sums_of(&curvatures, 3),
+        squared: 1,
+        first: 0,
+    });
+    compare(geometry, CG_UPDATE_KEPT.0, 3, |m| CgUpdateKept {
+        x: m.field(0),
+        p: m.field(1),
+        r: m.field(2),
+        rho,
+        next: sums_of(&next, 2),
+        first: 0,
+    });
+    let dots: Vec<f64> = (0..16).map(|k| 0.3 + 0.1 * f64::from(k)).collect();
+    let rho = ShadowRho { given: number(), kept: sums_of(&dots, 8) };
+    compare(geometry, BICGSTAB_HALF_KEPT.0, 2, |m| BicgstabHalfKept {
+        r: m.field(0),
+        v: m.field(1),
+        rho,
+        shadow_v: sums_of(&curvatures, 3),
+        first: 0,
+    });
+    compare(geometry, BICGSTAB_STEP_KEPT.0, 5, |m| {
+        let [x, r, p, v, t] = [0, 1, 2, 3, 4].map(|k| m.field(k));
+        BicgstabStepKept { x, r, p, v, t, rho, shadow_v: sums_of(&curvatures, 3), sums: sums_of(&dots, 8), first: 0 }
     });
     let four = |m: &mut LaneMemory| [0, 1, 2, 3].map(|k| m.field(k));
     compare(geometry, MULTI_DOT.0, 5, |m| MultiDot { x: four(m), y: m.field(4) });
@@ -297,6 +331,12 @@ fn linear_algebra_on(geometry: Geometry) {
         count: NRHS as u32,
         add: 1,
     });
+}
+
+/// Returns the view of sums in host memory, `width` for each right-hand side.
+fn sums_of(sums: &[f64], width: u32) -> DeviceSums {
+    // SAFETY: the kernels of a test run while it holds the sums.
+    unsafe { DeviceSums::new(sums.as_ptr().cast_mut().cast(), 0, [width, 0, 0, 0, 0]) }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! BiCGstab with reliable updates: Clark et al. 2009, Algorithm 2.
 
+use crate::ahead::{KeptRho, RowOfSums, places};
 use crate::compact::{Compaction, Rhs, copy_of_rhs};
 use crate::error::SolveError;
 use crate::failure::{BreakdownKind, RhsFailure};
@@ -97,15 +98,20 @@ pub fn bicgstab<Y: System>(
             [&mut *r, shadow, p].into_iter().try_for_each(|x| compaction.vectors(space, x, t))?;
             c.rearrange(&compaction);
         }
-        // v = A p, α = ρ / (r̃, v)
-        system.apply_dot_sloppy(p, v, shadow, &mut c.shadow_v, &mut c.scratch)?;
-        run.info.reductions += 1;
-        c.find_alpha(&mut run)?;
-        // s = r − α v overwrites r
-        space.axpy(&minus(&c.alpha), v, r)?;
-        // t = A s, ω = (t, s) / ‖t‖²
-        system.apply_dots_sloppy(r, t, shadow, &mut c.sums)?;
-        run.info.reductions += 1;
+        let row = c.run_row(&mut run, [&mut *r, p, v, t], shadow, observer)?;
+        let missed = row.unwrap_or_default();
+        if row.is_some() {
+            c.find_alpha(&mut run)?;
+        } else {
+            // v = A p, α = ρ / (r̃, v)
+            system.apply_dot_sloppy(p, v, shadow, &mut c.shadow_v, &mut c.scratch)?;
+            c.find_alpha(&mut run)?;
+            // s = r − α v overwrites r
+            space.axpy(&minus(&c.alpha), v, r)?;
+            // t = A s, ω = (t, s) / ‖t‖²
+            system.apply_dots_sloppy(r, t, shadow, &mut c.sums)?;
+        }
+        run.info.reductions += 2;
         run.applied(2);
         // ρ' = (r̃, s) − ω (r̃, t), ‖r'‖² = ‖s‖² − |ω|² ‖t‖²
         let cancelled = c.find_omega(&mut run)?;
@@ -118,7 +124,7 @@ pub fn bicgstab<Y: System>(
             run.info.reductions += 1;
         }
 
-        let due = run.advance()? | c.find_breakdowns(&mut run);
+        let due = run.advance()? | c.find_breakdowns(&mut run) | missed;
         if due {
             // If a vector is not finite, even a coefficient of 0 would make x̂ NaN.
             if !cancelled && run.any_in_range() {
@@ -192,6 +198,81 @@ impl BicgstabScalars {
         [&mut self.scratch, &mut self.shadow_norm].into_iter().for_each(|v| compaction.scalars(v));
         compaction.scalars(&mut self.sums);
         compaction.scalars(&mut self.broken);
+    }
+
+    /// Runs several iterations in a row on the device, the last one up to its sums, if the system can and the next update is far
+    /// enough away. Returns whether an update became due in an iteration before the last one; `None` if nothing was done.
+    fn run_row<Y: System>(
+        &mut self,
+        run: &mut ReliableSolve<'_, Y>,
+        [r, p, v, t]: [&mut Sloppy<Y>; 4],
+        shadow: &Sloppy<Y>,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<bool>, SolveError<Y::Error>> {
+        let (system, count) = (run.system(), run.iterations_in_a_row());
+        let Some(kept) = system.sloppy().kept().filter(|_| count > 1) else { return Ok(None) };
+        let active = self.rho.iter().zip(&run.state.active);
+        let given: Vec<Complex64> = active.map(|(rho, active)| if *active { *rho } else { Complex64::ZERO }).collect();
+        for k in 0..count {
+            let (rho, [shadow_v, dots]) = (KeptRho::of_iteration(&given, k), places(k));
+            // v = A p, s = r − α v, t = A s
+            if !system.apply_dot_kept_sloppy(p, v, shadow, shadow_v)? {
+                return Ok(None);
+            }
+            kept.bicgstab_half_kept(v, r, rho, shadow_v)?;
+            if !system.apply_dots_kept_sloppy(r, t, shadow, dots)? {
+                // No row is possible, and this first iteration goes on with sums on the host.
+                system.apply_dots_sloppy(r, t, shadow, &mut self.sums)?;
+                let sums = RowOfSums::new(kept.kept_sums(1)?, self.rho.len());
+                self.take_shadow_v(&sums, shadow_v);
+                return Ok(Some(false));
+            }
+            if k + 1 < count {
+                // x̂ ← x̂ + α p + ω s, r ← s − ω t, p ← r + β (p − ω v)
+                kept.bicgstab_step_kept(v, t, &mut run.state.correction, r, p, rho, places(k))?;
+            }
+        }
+        let sums = RowOfSums::new(kept.kept_sums(2 * count)?, self.rho.len());
+        let mut due = false;
+        for k in 0..count {
+            let [shadow_v, dots] = places(k);
+            self.take_shadow_v(&sums, shadow_v);
+            for (j, all) in self.sums.iter_mut().enumerate() {
+                let sums = sums.at(dots, j);
+                let complex = |k: usize| Complex64::new(sums[k], sums[k + 1]);
+                *all = Dots { x_y: complex(0), w_x: complex(2), w_y: complex(4), x_x: sums[6], y_y: sums[7] };
+            }
+            if k + 1 < count {
+                run.info.reductions += 2;
+                run.applied(2);
+                self.find_alpha(run)?;
+                if self.find_omega(run)? {
+                    // A difference that lost its digits is not looked at until the end of the row.
+                    run.state.norm2.iter_mut().zip(&self.sums).for_each(|(n, s)| *n = n.max(CANCELLED * s.x_x));
+                }
+                due |= run.advance()? | self.find_breakdowns(run);
+                self.next_iteration(run);
+                run.close(observer)?;
+            }
+        }
+        Ok(Some(due))
+    }
+
+    /// Reads (r̃, v) from a place.
+    fn take_shadow_v(&mut self, sums: &RowOfSums, place: usize) {
+        for (j, shadow_v) in self.shadow_v.iter_mut().enumerate() {
+            let [re, im, ..] = *sums.at(place, j) else { unreachable!("a place has eight numbers") };
+            *shadow_v = Complex64::new(re, im);
+        }
+    }
+
+    /// Computes ρ ← ρ' for the next iteration of a row.
+    fn next_iteration<Y: System>(&mut self, run: &ReliableSolve<'_, Y>) {
+        for j in 0..self.rho.len() {
+            if run.state.active[j] {
+                self.rho[j] = self.next_rho[j];
+            }
+        }
     }
 
     /// Computes α = ρ / (r̃, v), or 0 if the quotient is zero or not finite.

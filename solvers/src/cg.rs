@@ -1,10 +1,11 @@
 //! Conjugate gradients for Hermitian positive definite operators.
 
+use crate::ahead::{KeptRho, RowOfSums, places};
 use crate::compact::{Compaction, Rhs, copy_of_rhs};
 use crate::error::SolveError;
 use crate::info::Info;
 use crate::observer::Observer;
-use crate::operator::{Precise, System};
+use crate::operator::{Precise, Sloppy, System};
 use crate::params::SolverParams;
 use crate::reliable::{Criterion, ReliableSolve, ReliableState, UpdatePolicy};
 use crate::stopping::StoppingRule;
@@ -104,17 +105,21 @@ pub(crate) fn cg_on<'a, Y: System>(
             compaction.vectors(space, p, ap)?;
             c.rearrange(&compaction);
         }
-        // Computes (p, A p), r' = r − α A p and ‖r'‖²; r' overwrites A p.
-        let rho = c.rho_of_active(&run);
-        let step = CgStep { shift: 0.0, p: &*p, r: &*r, rho: &rho };
-        system.cg_step_sloppy(&step, ap, &mut c.p_ap, &mut run.state.norm2)?;
-        std::mem::swap(r, ap);
+        let row = c.run_row(&mut run, [&mut *r, p, ap], observer)?;
+        let missed = row.unwrap_or_default();
+        if row.is_none() {
+            // Computes (p, A p), r' = r − α A p and ‖r'‖²; r' overwrites A p.
+            let rho = c.rho_of_active(&run);
+            let step = CgStep { shift: 0.0, p: &*p, r: &*r, rho: &rho };
+            system.cg_step_sloppy(&step, ap, &mut c.p_ap, &mut run.state.norm2)?;
+            std::mem::swap(r, ap);
+        }
         run.applied(1);
         run.info.reductions += 2;
         // α = ρ / (p, A p)
         let failed = c.find_alpha(&mut run)?;
 
-        let due = run.advance()? || failed;
+        let due = run.advance()? || failed || missed;
         if !due {
             // β = ρ' / ρ with ρ' = ‖r'‖²
             c.find_beta(&run);
@@ -172,6 +177,50 @@ impl CgScalars {
         [&mut self.p_ap, &mut self.r_p].into_iter().for_each(|v| compaction.scalars(v));
         compaction.scalars(&mut self.fresh);
         compaction.scalars(&mut self.not_positive);
+    }
+
+    /// Runs several iterations in a row on the device, the last one up to its sums, if the system can and the next update is far
+    /// enough away. Returns whether an update became due in an iteration before the last one; `None` if nothing was done.
+    fn run_row<Y: System>(
+        &mut self,
+        run: &mut ReliableSolve<'_, Y>,
+        [r, p, ap]: [&mut Sloppy<Y>; 3],
+        observer: &mut dyn Observer,
+    ) -> Result<Option<bool>, SolveError<Y::Error>> {
+        let (system, count) = (run.system(), run.iterations_in_a_row());
+        let Some(kept) = system.sloppy().kept().filter(|_| count > 1) else { return Ok(None) };
+        let given = self.rho_of_active(run);
+        for k in 0..count {
+            // t = A p, r' = r − α t
+            let rho = KeptRho::of_iteration(&given, k);
+            if !system.cg_step_kept_sloppy([p, r], ap, rho, places(k))? {
+                return Ok(None);
+            }
+            std::mem::swap(r, ap);
+            if k + 1 < count {
+                // x̂ ← x̂ + α p, p ← r' + β p
+                kept.cg_update_kept(r, &mut run.state.correction, p, rho, places(k)[1])?;
+            }
+        }
+        let sums = RowOfSums::new(kept.kept_sums(2 * count)?, self.rho.len());
+        let mut due = false;
+        for k in 0..count {
+            for j in 0..self.rho.len() {
+                let [norm2, curvature, ..] = *sums.at(places(k)[1], j) else {
+                    unreachable!("a place has eight numbers")
+                };
+                (run.state.norm2[j], self.p_ap[j]) = (norm2, curvature.into());
+            }
+            if k + 1 < count {
+                run.applied(1);
+                run.info.reductions += 2;
+                due |= self.find_alpha(run)?;
+                due |= run.advance()?;
+                self.find_beta(run);
+                run.close(observer)?;
+            }
+        }
+        Ok(Some(due))
     }
 
     /// Returns ρ for active right-hand sides, and 0 for finished ones, so that their x does not change.

@@ -101,6 +101,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod bicgstab;
 mod block_cg;
 mod block_cgnr;
@@ -132,6 +133,7 @@ mod small;
 mod stopping;
 mod traits;
 
+pub use ahead::{KeptRho, KeptSums, SUM_PLACES, SUMS_IN_PLACE};
 pub use bicgstab::{BicgstabWorkspace, bicgstab};
 pub use block_cg::{BlockCgParams, BlockCgWorkspace, block_cg};
 pub use block_cgnr::{BlockCgNormalWorkspace, block_cgnr};

@@ -1,5 +1,6 @@
 //! Normal equations, M†M x = M†b or M M† y = b, for solvers of positive systems.
 
+use crate::ahead::KeptRho;
 use crate::compact::{Compaction, Rhs};
 use crate::error::SolveError;
 use crate::failure::RhsFailure;
@@ -146,6 +147,29 @@ impl<Y: System> System for NormalSystem<'_, Y> {
             self.inner.apply_dagger_sloppy(&scratch, out)?;
         }
         step.residual(self.inner.sloppy(), curvature, out, norm2, &mut || Ok(()))
+    }
+    fn cg_step_kept_sloppy(
+        &self,
+        [p, r]: [&Sloppy<Y>; 2],
+        out: &mut Sloppy<Y>,
+        rho: KeptRho<'_, f64>,
+        [curvature, next]: [usize; 2],
+    ) -> Result<bool, Y::Error> {
+        let Some(kept) = self.inner.sloppy().kept() else { return Ok(false) };
+        let mut scratch = self.sloppy.borrow_mut();
+        if self.error {
+            self.inner.apply_dagger_sloppy(p, &mut scratch)?;
+            if !self.inner.apply_dot_kept_sloppy(&scratch, out, p, curvature)? {
+                return Ok(false);
+            }
+        } else {
+            if !self.inner.apply_dot_kept_sloppy(p, &mut scratch, p, curvature)? {
+                return Ok(false);
+            }
+            self.inner.apply_dagger_sloppy(&scratch, out)?;
+        }
+        kept.cg_residual_kept(r, out, rho, curvature, !self.error, next)?;
+        Ok(true)
     }
     fn demote(&self, scale: &[f64], from: &Precise<Y>, to: &mut Sloppy<Y>) -> Result<(), Y::Error> {
         self.inner.demote(scale, from, to)

@@ -1,5 +1,6 @@
 //! Operators composed of operators, and the pairing of a precise and a sloppy operator.
 
+use crate::ahead::KeptRho;
 use crate::traits::{CgStep, ConvertFrom, Dots, LinearOperator, Overlap, VectorSpace, narrow_all, with_coefficients};
 use num_complex::Complex64;
 use std::cell::RefCell;
@@ -188,6 +189,42 @@ pub trait System {
         self.apply_dot_sloppy(from.p, out, from.p, curvature, norm2)?;
         from.residual(self.sloppy(), curvature, out, norm2, &mut || Ok(()))
     }
+    /// Computes `out` ← Â x in the sloppy space, with sums for a place on the device: [`LinearOperator::apply_dot_kept`].
+    fn apply_dot_kept_sloppy(
+        &self,
+        _x: &Sloppy<Self>,
+        _out: &mut Sloppy<Self>,
+        _w: &Sloppy<Self>,
+        _place: usize,
+    ) -> Result<bool, Self::Error> {
+        Ok(false)
+    }
+    /// Computes `out` ← Â x in the sloppy space, with sums for a place on the device: [`LinearOperator::apply_dots_kept`].
+    fn apply_dots_kept_sloppy(
+        &self,
+        _x: &Sloppy<Self>,
+        _out: &mut Sloppy<Self>,
+        _w: &Sloppy<Self>,
+        _place: usize,
+    ) -> Result<bool, Self::Error> {
+        Ok(false)
+    }
+    /// Takes the CG step of [`cg_step_sloppy`](System::cg_step_sloppy) with sums that stay on the device. The second place gets
+    /// \[‖r'_j‖², (p_j, Â p_j)\]. Returns whether the system can; if not, it does nothing.
+    fn cg_step_kept_sloppy(
+        &self,
+        [p, r]: [&Sloppy<Self>; 2],
+        out: &mut Sloppy<Self>,
+        rho: KeptRho<'_, f64>,
+        [curvature, next]: [usize; 2],
+    ) -> Result<bool, Self::Error> {
+        let Some(kept) = self.sloppy().kept() else { return Ok(false) };
+        if !self.apply_dot_kept_sloppy(p, out, p, curvature)? {
+            return Ok(false);
+        }
+        kept.cg_residual_kept(r, out, rho, curvature, false, next)?;
+        Ok(true)
+    }
     /// Computes `to`_j ← `scale`_j `from`_j, rounded to the sloppy format.
     fn demote(&self, scale: &[f64], from: &Precise<Self>, to: &mut Sloppy<Self>) -> Result<(), Self::Error>;
     /// Computes `to`_j ← `to`_j + `scale`_j `from`_j, added in the precise format.
@@ -265,6 +302,24 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> System for Uniform<'_, S, A>
         dots: &mut [Dots],
     ) -> Result<(), S::Error> {
         self.operator.apply_dots(self.space, x, out, w, dots)
+    }
+    fn apply_dot_kept_sloppy(
+        &self,
+        x: &S::Vector,
+        out: &mut S::Vector,
+        w: &S::Vector,
+        place: usize,
+    ) -> Result<bool, S::Error> {
+        self.operator.apply_dot_kept(self.space, x, out, w, place)
+    }
+    fn apply_dots_kept_sloppy(
+        &self,
+        x: &S::Vector,
+        out: &mut S::Vector,
+        w: &S::Vector,
+        place: usize,
+    ) -> Result<bool, S::Error> {
+        self.operator.apply_dots_kept(self.space, x, out, w, place)
     }
     fn cg_step_sloppy(
         &self,
@@ -373,6 +428,24 @@ where
         dots: &mut [Dots],
     ) -> Result<(), P::Error> {
         self.sloppy_operator.apply_dots(self.sloppy, x, out, w, dots)
+    }
+    fn apply_dot_kept_sloppy(
+        &self,
+        x: &S::Vector,
+        out: &mut S::Vector,
+        w: &S::Vector,
+        place: usize,
+    ) -> Result<bool, P::Error> {
+        self.sloppy_operator.apply_dot_kept(self.sloppy, x, out, w, place)
+    }
+    fn apply_dots_kept_sloppy(
+        &self,
+        x: &S::Vector,
+        out: &mut S::Vector,
+        w: &S::Vector,
+        place: usize,
+    ) -> Result<bool, P::Error> {
+        self.sloppy_operator.apply_dots_kept(self.sloppy, x, out, w, place)
     }
     fn cg_step_sloppy(
         &self,

@@ -217,6 +217,10 @@ impl StoppingRule {
     pub fn exhausted(&self, iterations: usize) -> bool {
         iterations >= self.max_iterations
     }
+    /// Returns the number of iterations up to the limit.
+    pub fn left(&self, iterations: usize) -> usize {
+        self.max_iterations.saturating_sub(iterations)
+    }
 
     /// Returns the reason why a solve that has not converged ends after an iteration, if there is one. Cancellation
     /// takes precedence over stagnation, and stagnation over the iteration limit.

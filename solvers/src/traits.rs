@@ -4,6 +4,7 @@
 //! only share the passes over the operator's data. All coefficients and all results of reductions are therefore slices of
 //! length N. Only [`block_cg`](crate::block_cg()) mixes right-hand sides, by matrices of N × N.
 
+use crate::ahead::KeptSums;
 use num_complex::Complex64;
 
 /// A space of blocks of N vectors with the linear algebra that Krylov methods use.
@@ -109,6 +110,12 @@ pub trait VectorSpace {
         _scratch: &mut Self::Vector,
     ) -> Result<(), Self::Error> {
         unreachable!("a space that deflates blocks can swap right-hand sides")
+    }
+
+    /// Returns the linear algebra with sums that stay on the device, or `None` if the space has none. Solvers then wait for the
+    /// sums of every iteration.
+    fn kept(&self) -> Option<&dyn KeptSums<Vector = Self::Vector, Error = Self::Error>> {
+        None
     }
 
     /// Returns the preferred norm of vectors in storage formats with a limited exponent range, or `None` if the range is wide
@@ -621,6 +628,32 @@ pub trait LinearOperator<S: VectorSpace> {
         from.with_two_reductions(space, self, out, curvature, norm2, overlap)
     }
 
+    /// Computes `out` ← A x, and queues the sums of [`apply_dot`](LinearOperator::apply_dot) for a place on the device; see
+    /// [`KeptSums`]. Returns whether the operator can; if not, it does nothing, which is the default.
+    fn apply_dot_kept(
+        &self,
+        _space: &S,
+        _x: &S::Vector,
+        _out: &mut S::Vector,
+        _w: &S::Vector,
+        _place: usize,
+    ) -> Result<bool, S::Error> {
+        Ok(false)
+    }
+
+    /// Computes `out` ← A x, and queues the sums of [`apply_dots`](LinearOperator::apply_dots) for a place on the device, like
+    /// [`apply_dot_kept`](LinearOperator::apply_dot_kept).
+    fn apply_dots_kept(
+        &self,
+        _space: &S,
+        _x: &S::Vector,
+        _out: &mut S::Vector,
+        _w: &S::Vector,
+        _place: usize,
+    ) -> Result<bool, S::Error> {
+        Ok(false)
+    }
+
     /// Restricts further applications to the first `nrhs` right-hand sides of a block, like [`VectorSpace::narrow`]; the
     /// operator need not write the others of `out`. Returns whether the operator treats all right-hand sides alike, so that
     /// they may be swapped; otherwise batches keep their width during a solve.
@@ -685,6 +718,26 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> LinearOperator<S> for &A {
         overlap: [Overlap<'_, S::Error>; 2],
     ) -> Result<(), S::Error> {
         (**self).cg_step(space, from, out, curvature, norm2, overlap)
+    }
+    fn apply_dot_kept(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        out: &mut S::Vector,
+        w: &S::Vector,
+        place: usize,
+    ) -> Result<bool, S::Error> {
+        (**self).apply_dot_kept(space, x, out, w, place)
+    }
+    fn apply_dots_kept(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        out: &mut S::Vector,
+        w: &S::Vector,
+        place: usize,
+    ) -> Result<bool, S::Error> {
+        (**self).apply_dots_kept(space, x, out, w, place)
     }
     fn narrow(&self, nrhs: usize) -> bool {
         (**self).narrow(nrhs)

@@ -152,7 +152,7 @@ fn solves(gpu: &Cuda, cpu: &Cpu, report: &mut CheckReport) -> Result<(), Box<dyn
     rhs_blocking::check(report)?;
     let lattice = Lattice::new([4, 6, 4, 8]).expect("even extents");
     let case = Case::new(generate::weak_field(lattice, 20, 0.2), 21);
-    on_both!(gpu, cpu, report: solves(&case, 0.1), schemes(&case, 0.1), clover_solves(&case, 0.1));
+    on_both!(gpu, cpu, report: solves(&case, 0.1), schemes(&case, 0.1), clover_solves(&case, 0.1), rows(&case));
     solves_while_loading(&case, report)?;
     Ok(())
 }

@@ -16,8 +16,8 @@ use order::{CudaEvent, CudaStream};
 use peer::CudaPeer;
 
 use super::{
-    Architecture, Backend, BackendError, Call, Capability, CodeForm, DeviceBuffer, Event, KernelCode, KernelTime,
-    LAUNCH_SUMS, Memory, Ordered, Peer, Pinned, REDUCTION_SLOTS, Result, Stream, Summing, foreign_kernels,
+    Architecture, Backend, BackendError, Call, Capability, CodeForm, DeviceBuffer, Event, FETCH_SLOTS, KernelCode,
+    KernelTime, LAUNCH_SUMS, Memory, Ordered, Peer, Pinned, REDUCTION_SLOTS, Result, Stream, Summing, foreign_kernels,
     kernel_image, kernel_images,
 };
 use crate::backend::tuning::{DeviceKey, Mode, Tuner, Tuning, kernels_hash};
@@ -43,6 +43,9 @@ use tracing::trace;
 
 /// Largest number of blocks of a reduction for one right-hand side.
 const MAX_REDUCTION_BLOCKS: usize = 8192;
+
+/// Bytes of the memory that host and GPU share: results of reductions, fetched numbers, tickets, and the number of the last copy.
+const SHARED_BYTES: usize = 12 * REDUCTION_SLOTS + 8 * FETCH_SLOTS + 4;
 
 /// A GPU as a backend.
 #[derive(Clone)]
@@ -107,6 +110,10 @@ struct Scratch {
     /// Tickets of the results: each is the number of the launch that last wrote the result.
     ready: *mut u32,
     ticket: u32,
+    /// Numbers that are copied from the device, and the word that gets the number of the copy after it.
+    fetched: *mut f64,
+    copied: *mut u32,
+    copies: u32,
     /// Results that were requested and not yet fetched: index in `ready`, and the ticket to wait for.
     pending: Vec<(usize, u32)>,
     summing: Summing,
@@ -229,19 +236,22 @@ impl Cuda {
             // The flag 2 is CU_MEMHOSTALLOC_DEVICEMAP: the GPU can access the memory. With unified addressing, the memory has the same
             // address on the GPU and on the host.
             raw(
-                sys::cuMemHostAlloc(&mut results, 12 * REDUCTION_SLOTS, 2),
+                sys::cuMemHostAlloc(&mut results, SHARED_BYTES, 2),
                 "allocating page-locked memory for global sums",
                 &name,
             )?;
-            std::ptr::write_bytes(results.cast::<u8>(), 0, 12 * REDUCTION_SLOTS);
+            std::ptr::write_bytes(results.cast::<u8>(), 0, SHARED_BYTES);
         }
         // Launches on other streams also use the memory for sums, so it must be cleared before the first of them.
         queue.wait(&name)?;
         let results: *mut f64 = results.cast();
-        let ready = results.wrapping_add(REDUCTION_SLOTS).cast();
+        let fetched = results.wrapping_add(REDUCTION_SLOTS);
+        let ready: *mut u32 = fetched.wrapping_add(FETCH_SLOTS).cast();
+        let copied = ready.wrapping_add(REDUCTION_SLOTS);
         let pending = Vec::with_capacity(REDUCTION_SLOTS);
         let summing = Summing::default();
-        let scratch = Scratch { partial, done, unread, results, ready, ticket: 0, pending, summing };
+        let scratch =
+            Scratch { partial, done, unread, results, ready, ticket: 0, fetched, copied, copies: 0, pending, summing };
         let shared = CudaState {
             device,
             name,
@@ -378,6 +388,24 @@ impl Cuda {
             sys::cudaError_enum::CUDA_ERROR_NOT_READY => Ok(true),
             code => raw(code, "running kernels", self.name()).map(|()| false),
         }
+    }
+
+    /// Waits until the GPU has written `value` to a word of the shared memory. Polling takes a few microseconds less than waiting for the
+    /// stream.
+    fn await_word(&self, word: *mut u32, value: u32, call: &str) -> Result {
+        // SAFETY: a word of the shared memory; volatile because the GPU writes.
+        let seen = || unsafe { word.read_volatile() };
+        let mut spins = 0u32;
+        while seen() != value {
+            spins = spins.wrapping_add(1);
+            if spins.is_multiple_of(1 << 14) && !self.running()? && seen() != value {
+                let code = "the GPU ended its work without a result".into();
+                return Err(BackendError::Driver { call: call.into(), device: self.device(), code });
+            }
+            std::hint::spin_loop();
+        }
+        std::sync::atomic::fence(Ordering::Acquire);
+        Ok(())
     }
 
     /// Launches a reduction that writes its result and tickets to the given addresses.
@@ -662,24 +690,33 @@ impl Backend for Cuda {
         self.enter()?;
         let mut scratch = lock(&self.shared.partial);
         scratch.summing.end(|| self.device())?;
-        // Polling the tickets takes a few microseconds less than waiting for the stream.
         while let Some((word, ticket)) = scratch.pending.pop() {
-            // SAFETY: `reduce` checked its slots; volatile because the GPU writes.
-            let seen = || unsafe { scratch.ready.add(word).read_volatile() };
-            let mut spins = 0u32;
-            while seen() != ticket {
-                spins = spins.wrapping_add(1);
-                if spins.is_multiple_of(1 << 14) && !self.running()? && seen() != ticket {
-                    let code = "the kernel ended without a result".into();
-                    return Err(BackendError::Driver { call: "a global sum".into(), device: self.device(), code });
-                }
-                std::hint::spin_loop();
-            }
+            self.await_word(scratch.ready.wrapping_add(word), ticket, "a global sum")?;
         }
-        std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
         for (k, value) in out.iter_mut().enumerate() {
             // SAFETY: as above.
             *value = unsafe { scratch.results.add(k).read_volatile() };
+        }
+        Ok(())
+    }
+
+    fn fetch_numbers(&self, from: &DeviceBuffer, out: &mut [f64]) -> Result {
+        let bytes = 8 * out.len();
+        assert!(out.len() <= FETCH_SLOTS && bytes <= from.bytes(), "fetching beyond the buffer");
+        self.enter()?;
+        let mut scratch = lock(&self.shared.partial);
+        scratch.copies = scratch.copies.wrapping_add(1);
+        // SAFETY: both sides were checked; the memory belongs to the scratch, which is locked.
+        let code = unsafe {
+            let queue = self.shared.queue.handle();
+            sys::cuMemcpyDtoHAsync_v2(scratch.fetched.cast(), from.address() as u64, bytes, queue)
+        };
+        raw(code, "copying from the GPU", self.name())?;
+        self.write_words(&[scratch.copied.cast()], scratch.copies, None)?;
+        self.await_word(scratch.copied, scratch.copies, "a copy from the GPU")?;
+        for (k, value) in out.iter_mut().enumerate() {
+            // SAFETY: inside the memory, as checked; volatile because the GPU writes.
+            *value = unsafe { scratch.fetched.add(k).read_volatile() };
         }
         Ok(())
     }

@@ -37,6 +37,9 @@ pub const REDUCTION_SLOTS: usize = 5 * 8 * MAX_RHS_PER_LAUNCH;
 /// Largest number of sums of one launch of a reduction: 8 values for each right-hand side.
 pub const LAUNCH_SUMS: usize = 8 * MAX_RHS_PER_LAUNCH;
 
+/// Largest number of doubles that [`Backend::fetch_numbers`] copies at a time.
+pub const FETCH_SLOTS: usize = solvers::SUM_PLACES * solvers::SUMS_IN_PLACE * MAX_RHS_PER_LAUNCH;
+
 /// Free and total memory of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
@@ -364,6 +367,13 @@ pub trait Backend: Send + Sync + 'static {
     /// # Panics
     /// Panics if `out` is longer than [`REDUCTION_SLOTS`].
     fn sums(&self, out: &mut [f64]) -> Result;
+
+    /// Waits for all work of the main stream, and copies the first numbers of a buffer of doubles to `out`. It is quicker than
+    /// [`download`](Self::download) for a few numbers.
+    ///
+    /// # Panics
+    /// Panics if `out` is longer than [`FETCH_SLOTS`].
+    fn fetch_numbers(&self, from: &DeviceBuffer, out: &mut [f64]) -> Result;
 
     /// Returns the approximate number of bytes that kernels could move in the time between the end of a reduction and a launch that depends
     /// on it.

@@ -119,10 +119,11 @@ pub(crate) fn message_field(zone: *mut u8, step: u32) -> Field {
     // SAFETY: as for `ghosts`.
     unsafe { Field::new(zone, step) }
 }
-/// Returns the view of sums in a buffer of the device: five parts, `stride` numbers apart, with `widths` values for a right-hand side.
-pub(crate) fn device_sums(buffer: &DeviceBuffer, stride: u32, widths: [u32; 5]) -> DeviceSums {
-    // SAFETY: `crate::operators` makes the buffer for all parts, and keeps it as long as kernels may read it.
-    unsafe { DeviceSums::new(buffer.address(), stride, widths) }
+/// Returns the view of sums in a buffer of the device, from number `first` on: five parts, `stride` numbers apart, with `widths` values for
+/// a right-hand side.
+pub(crate) fn device_sums(buffer: &DeviceBuffer, first: usize, stride: u32, widths: [u32; 5]) -> DeviceSums {
+    // SAFETY: the caller makes the buffer for all parts, and keeps it as long as kernels may read it.
+    unsafe { DeviceSums::new(buffer.address().wrapping_add(8 * first), stride, widths) }
 }
 /// Returns the view of an array of `count` complex numbers in double precision.
 pub(crate) fn host_array(buffer: &DeviceBuffer, count: usize) -> HostArray {

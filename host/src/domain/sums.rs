@@ -10,8 +10,8 @@ const WIDTH: usize = 8;
 pub(crate) enum SumTarget<'a> {
     /// Host memory; the host adds the parts.
     Host,
-    /// Device memory; kernels read the sums of the parts.
-    Device(&'a DeviceBuffer),
+    /// Device memory from this number on; kernels read the sums of the parts.
+    Device(&'a DeviceBuffer, usize),
 }
 
 impl SumTarget<'_> {
@@ -27,7 +27,7 @@ impl SumTarget<'_> {
     ) -> Result {
         match self {
             SumTarget::Host => backend.sum(stream, kernel, n, nrhs, slot)?,
-            SumTarget::Device(buffer) => backend.sum_into(stream, kernel, n, nrhs, (buffer, slot))?,
+            SumTarget::Device(buffer, first) => backend.sum_into(stream, kernel, n, nrhs, (buffer, first + slot))?,
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ mod fifth_dimension;
 mod gauge;
 mod gauge_field;
 pub mod host;
+mod kept;
 mod matrices;
 mod phases;
 mod rhs;

@@ -1,5 +1,6 @@
 //! Fermion fields of one parity as a vector space for solvers.
 use super::device::{DeviceField, FullField};
+use super::kept::KeptPlaces;
 use super::rhs::{BlockGroup, coefficient};
 use super::shape::FieldShape;
 use crate::backend::{DeviceBuffer, LAUNCH_SUMS, MAX_RHS_PER_LAUNCH, REDUCTION_SLOTS};
@@ -7,7 +8,7 @@ use crate::domain::PartialSums;
 use crate::domain::{DeviceError, Domain, Result};
 use gpu_kernels::blas::{
     self, AXPBY, AXPY_NORM2, Axpby, AxpyNorm2, BICGSTAB_STEP, BicgstabStep, CG_RESIDUAL_UPDATE, CG_UPDATE, CONVERT,
-    CgUpdate, Convert, DOT_NORM2, DotNorm2, MR_UPDATE, MrUpdate, NORM2, Norm2, SHIFT_UPDATE_2, SHIFT_UPDATE_4,
+    CgRho, CgUpdate, Convert, DOT_NORM2, DotNorm2, MR_UPDATE, MrUpdate, NORM2, Norm2, SHIFT_UPDATE_2, SHIFT_UPDATE_4,
     ShiftUpdate, XPAY_NORM2, XpayNorm2,
 };
 use gpu_kernels::krylov::{MULTI_AXPY, MULTI_DOT, MULTI_GRAM, MultiAxpy, MultiDot, MultiGram};
@@ -16,8 +17,8 @@ use gpu_kernels::per_rhs::{ComplexPerRhs, MAX_RHS_WITH_NUMBERS};
 use gpu_kernels::sums::DeviceSums;
 use gpu_kernels::{FermionKind, Format, Instances, Precision, SumInstances};
 use num_complex::Complex64;
-use solvers::{CgStep, ConvertFrom, Dots, Overlap, ShiftStep, VectorSpace};
-use std::cell::{Cell, RefCell};
+use solvers::{CgStep, ConvertFrom, Dots, KeptSums, Overlap, ShiftStep, VectorSpace};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::Range;
 
 /// Largest number of values that a reduction of linear algebra sums for each block.
@@ -32,6 +33,8 @@ pub struct FieldSpace {
     nrhs: Cell<usize>,
     /// Coefficients of block updates on the device, allocated when they are first needed.
     pub(super) table: RefCell<Option<DeviceBuffer>>,
+    /// Sums that stay on the device, allocated when they are first needed.
+    pub(super) kept: OnceCell<KeptPlaces>,
 }
 
 impl FieldSpace {
@@ -44,7 +47,8 @@ impl FieldSpace {
         let FieldShape { nrhs, .. } = shape;
         assert!((1..=MAX_RHS_PER_LAUNCH).contains(&nrhs), "between 1 and {MAX_RHS_PER_LAUNCH} right-hand sides");
         assert!((1..=REDUCTION_SLOTS / MOST_SUMS).contains(&shape.blocks()), "space for the sums of all blocks");
-        FieldSpace { domain: domain.clone(), shape, nrhs: Cell::new(nrhs), table: RefCell::default() }
+        let (table, kept) = Default::default();
+        FieldSpace { domain: domain.clone(), shape, nrhs: Cell::new(nrhs), table, kept }
     }
     /// Returns the domain on which the vectors are stored.
     pub fn domain(&self) -> &Domain {
@@ -129,8 +133,9 @@ impl FieldSpace {
         self.launch_each(&CG_RESIDUAL_UPDATE, 2, |rhs| blas::CgResidualUpdate {
             r: rhs.of(step.r),
             t: rhs.of(t),
-            rho: rhs.real(step.rho),
+            rho: CgRho { given: rhs.real(step.rho), kept: DeviceSums::NONE },
             sums,
+            squared: 0,
             first: rhs.first() as u32,
         })?;
         overlap.into_iter().try_for_each(|overlap| overlap())?;
@@ -159,7 +164,7 @@ impl FieldSpace {
         BlockGroup::groups(rhs, most, &self.domain, self.shape)
     }
     /// Runs a kernel for all right-hand sides; `arguments` makes the arguments of a launch.
-    fn all<A: Copy>(&self, kernel: &Instances<A>, arguments: impl Fn(&BlockGroup<'_>) -> A) -> Result {
+    pub(super) fn all<A: Copy>(&self, kernel: &Instances<A>, arguments: impl Fn(&BlockGroup<'_>) -> A) -> Result {
         self.each(kernel, 0..self.nrhs(), arguments)
     }
     /// Computes y ← a x + y for the right-hand sides `rhs`.
@@ -453,6 +458,9 @@ impl VectorSpace for FieldSpace {
         self.copy_rhs((x, i), (scratch, 0))?;
         self.copy_rhs((x, j), (x, i))?;
         self.copy_rhs((scratch, 0), (x, j))
+    }
+    fn kept(&self) -> Option<&dyn KeptSums<Vector = DeviceField, Error = DeviceError>> {
+        self.keeps_sums().then_some(self)
     }
     /// Returns the norm at which a typical number is ¼, for formats without a norm for each site. Numbers can then exceed the typical one
     /// by a factor of 10⁵.

@@ -49,8 +49,8 @@ impl BlockOperator for EvenOddWilson {
         self.complement() == Schur::Symmetric
     }
     fn apply_into(&self, x: &DeviceField, out: &mut DeviceField, sums: &DeviceBuffer) -> Result<DeviceSums> {
-        let parts = self.schur_sums(x, out, (DslashSums::Dot, x), SumTarget::Device(sums))?;
-        Ok(view::device_sums(sums, parts.stride(), parts.widths()))
+        let parts = self.schur_sums(x, out, (DslashSums::Dot, x), SumTarget::Device(sums, 0))?;
+        Ok(view::device_sums(sums, 0, parts.stride(), parts.widths()))
     }
 }
 
@@ -173,7 +173,7 @@ impl MrInBlocks {
                     let call = Call::of_sum(&BLOCK_DOT, residual.format(), &kernel)?;
                     backend.sum_into(None, call, self.blocks.sites(), some, (&self.sums, 3 * first))?;
                 }
-                view::device_sums(&self.sums, 0, [3, 0, 0, 0, 0])
+                view::device_sums(&self.sums, 0, 0, [3, 0, 0, 0, 0])
             };
             self.update(step == 0, nrhs, sums, z, residual, image)?;
             std::mem::swap(residual, image);

@@ -586,9 +586,19 @@ impl LinearOperator<FieldSpace> for EvenOddStaggered {
         }
         // The kernel takes the number of right-hand sides from its input, which must have at least as many as `space`.
         self.staggered.expect(&[step.p], space.nrhs())?;
-        let parts = self.launch_sums(step.shift, step.p, out, step.p, SumTarget::Device(&self.sums))?;
-        let sums = view::device_sums(&self.sums, parts.stride(), parts.widths());
+        let parts = self.launch_sums(step.shift, step.p, out, step.p, SumTarget::Device(&self.sums, 0))?;
+        let sums = view::device_sums(&self.sums, 0, parts.stride(), parts.widths());
         space.cg_step(step, sums, out, curvature, norm2, overlap)
+    }
+    fn apply_dot_kept(
+        &self,
+        space: &FieldSpace,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        w: &DeviceField,
+        place: usize,
+    ) -> std::result::Result<bool, DeviceError> {
+        space.keep(place, 3, |target| self.launch_sums(0.0, x, out, w, target))
     }
     fn narrow(&self, nrhs: usize) -> bool {
         self.staggered.nrhs.narrow(nrhs, self.other.borrow().nrhs())

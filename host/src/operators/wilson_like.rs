@@ -203,6 +203,28 @@ impl LinearOperator<FieldSpace> for EvenOddWilson {
         }
         space.dots_of(self.schur_sums(x, out, (DslashSums::Dots, w), SumTarget::Host)?, dots)
     }
+    fn apply_dot_kept(
+        &self,
+        space: &FieldSpace,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        w: &DeviceField,
+        place: usize,
+    ) -> std::result::Result<bool, DeviceError> {
+        let symmetric = self.schur == Schur::Symmetric;
+        Ok(symmetric && space.keep(place, 3, |target| self.schur_sums(x, out, (DslashSums::Dot, w), target))?)
+    }
+    fn apply_dots_kept(
+        &self,
+        space: &FieldSpace,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        w: &DeviceField,
+        place: usize,
+    ) -> std::result::Result<bool, DeviceError> {
+        let symmetric = self.schur == Schur::Symmetric;
+        Ok(symmetric && space.keep(place, 8, |target| self.schur_sums(x, out, (DslashSums::Dots, w), target))?)
+    }
     fn apply(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
         self.schur(false, x, out)
     }

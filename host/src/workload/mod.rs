@@ -12,7 +12,7 @@ use crate::operators::{
 };
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
-use solvers::{ConvertFrom, Dots, LinearOperator, ShiftStep, VectorSpace};
+use solvers::{ConvertFrom, Dots, KeptRho, KeptSums, LinearOperator, ShiftStep, VectorSpace};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -352,6 +352,20 @@ fn algebra_in(
     }
     if extent != Extent::All {
         return Ok(());
+    }
+    // The same updates with coefficients that stay on the device.
+    let (places @ [dot, dots], next) = ([0, 1], 2);
+    space.keep_products(&x, &z, places)?;
+    let rho = KeptRho { given: &ones, place: None };
+    space.cg_residual_kept(&x, &mut v, rho, dot, true, next)?;
+    visit(operation("cg_update_kept", 5 * one, 4.0), &mut || space.cg_update_kept(&x, &mut v, &mut y, rho, next))?;
+    if !space.shape().is_colours() {
+        let complex = vec![Complex64::ONE; nrhs];
+        let rho = KeptRho { given: &complex, place: None };
+        visit(operation("bicgstab_half_kept", 3 * one, 4.0), &mut || space.bicgstab_half_kept(&x, &mut v, rho, dot))?;
+        visit(operation("bicgstab_step_kept", 8 * one, 20.0), &mut || {
+            space.bicgstab_step_kept(&x, &z, &mut w, &mut v, &mut y, rho, [dot, dots])
+        })?;
     }
     if space.shape().is_colours() {
         // Multi-shift CG updates four, two or one of its systems at a time. If a system was dropped for some right-hand side, each

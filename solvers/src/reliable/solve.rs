@@ -95,6 +95,20 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         if self.rule.exhausted(0) { Err(self.stopped(StopReason::IterationLimit)?) } else { Ok(()) }
     }
 
+    /// Returns the number of iterations up to the limit.
+    pub fn iterations_left(&self) -> usize {
+        self.rule.left(self.info.iterations)
+    }
+    /// Returns the residuals of right-hand side j after each of its iterations.
+    pub fn history(&self, j: usize) -> &[f64] {
+        &self.info.history[self.slots[j]]
+    }
+    /// Returns the factor by which the residual of right-hand side j has to decrease until it requests an update.
+    pub fn distance_to_update(&self, j: usize) -> f64 {
+        let state = &*self.state;
+        state.recurrence[j] / state.recurrence_target(j).max(self.delta * state.maximum[j])
+    }
+
     /// Returns the system to solve.
     pub fn system(&self) -> &'a Y {
         self.system

@@ -10,6 +10,7 @@ mod linear_algebra;
 mod multigrid;
 mod quark_smearing;
 mod quenched;
+mod rows;
 mod solves;
 mod staggered;
 mod staggered_images;
@@ -30,6 +31,7 @@ pub use linear_algebra::{conversions, linear_algebra, not_a_number};
 pub use multigrid::{Aggregation, multigrid, multigrid_levels, multigrid_solves, restriction};
 pub use quark_smearing::quark_smearing;
 pub use quenched::{gauge_fixing, quenched};
+pub use rows::rows;
 pub use solves::{schemes, solves};
 pub use staggered::{
     improved_kernels, staggered_cases, staggered_kernels, staggered_phases_of_hops, staggered_properties,

@@ -30,6 +30,11 @@ fn every_scheme_ends_at_its_tolerance() {
     on_cpu(|backend, report| checks::schemes(backend, &case(), 0.1, report));
 }
 
+#[test]
+fn rows_of_iterations_are_those_that_wait_for_the_host() {
+    on_cpu(|backend, report| checks::rows(backend, &case(), report));
+}
+
 /// Every method, precision and correction, but not all of their combinations.
 #[test]
 fn iteration_counts_are_what_they_were() {

@@ -125,6 +125,9 @@ impl Backend for Spy {
     fn sums(&self, out: &mut [f64]) -> Result {
         self.cpu.sums(out)
     }
+    fn fetch_numbers(&self, from: &DeviceBuffer, out: &mut [f64]) -> Result {
+        self.cpu.fetch_numbers(from, out)
+    }
     fn stream(&self) -> Result<Stream> {
         self.cpu.stream()
     }
