@@ -190,9 +190,9 @@ fn is_finite(x: f64) -> bool {
     x * 0.0 == 0.0
 }
 
-/// CG step for the residual r along p, with t = A p and a curvature (p, t) that is known only on the device. The step
-/// is t ← r − α t, the next residual, with α = ρ / (p, t). If the curvature is not a positive number, or if ρ = 0, t ←
-/// r. Returns \[‖t‖², (p, t)\].
+/// CG step for the residual r along p, with t = A p and a curvature (p, (A + σ) p) that is known only on the device. The step
+/// is t ← r − α (t + σ p), the next residual, with α = ρ / (p, (A + σ) p). If the curvature is not a positive number, or if ρ
+/// = 0, t ← r. Returns \[‖t‖², (p, (A + σ) p)\].
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CgResidualUpdate {
@@ -200,11 +200,16 @@ pub struct CgResidualUpdate {
     pub r: Field,
     /// t = A p before the launch, and the next residual after it.
     pub t: Field,
+    /// p; it is not read if σ = 0.
+    pub p: Field,
+    /// Shift σ that t does not contain yet.
+    pub shift: f64,
     /// ρ
     pub rho: CgRho,
-    /// Sums on the device that contain the curvature (p, t) for each right-hand side.
+    /// Sums on the device for each right-hand side, from which the curvature follows.
     pub sums: DeviceSums,
-    /// Curvature among the sums: 0 if it is their first number, 1 if it is their squared norm, for A = M†M and sums of M p.
+    /// Curvature among the sums: 0 if it is their first number, with σ = 0; 1 if it is ‖y‖² + σ ‖p‖², for A = M†M and sums of
+    /// y = M p, which must be eight unless σ = 0.
     pub squared: u32,
     /// Number of right-hand sides that precede those of this launch in all sums.
     pub first: u32,
@@ -216,12 +221,21 @@ unsafe impl<F: SiteFormat> Reduction<F> for CgResidualUpdate {
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 2] {
         unsafe {
             let [re, _, norm2] = self.sums.dot(self.first + rhs);
-            let curvature = if self.squared == 0 { re } else { norm2 };
+            let mut curvature = if self.squared == 0 { re } else { norm2 };
+            if self.shift != 0.0 {
+                let [.., p_p, _] = self.sums.first::<8>(self.first + rhs);
+                curvature += self.shift * p_p;
+            }
             let alpha = cg_alpha(self.rho.at(rhs, self.first), curvature);
             let r = self.r.load::<F>(i, rhs);
             let minus = F::Real::from_f64(-alpha);
             // If no step is taken, t is not read: NaN or infinity in t would change r even with the factor 0.
-            let t = if alpha > 0.0 { r.pairs(self.t.load_own::<F>(i, rhs), |r, t| t.scale_add(minus, r)) } else { r };
+            let mut t =
+                if alpha > 0.0 { r.pairs(self.t.load_own::<F>(i, rhs), |r, t| t.scale_add(minus, r)) } else { r };
+            if self.shift != 0.0 && alpha > 0.0 {
+                let minus = F::Real::from_f64(-alpha * self.shift);
+                t = self.p.load::<F>(i, rhs).pairs(t, |p, t| p.scale_add(minus, t));
+            }
             self.t.store::<F>(i, rhs, &t);
             [t.norm2(), if is_first(i) { curvature } else { 0.0 }]
         }
@@ -556,7 +570,7 @@ crate::kernels! { FAMILY = "blas";
     kernel BICGSTAB_STEP_KEPT "bicgstab_step_kept": [BicgstabStepKept, in lanes] => spinors;
     reduce CG_RESIDUAL_UPDATE "cg_residual_update": [CgResidualUpdate, in lanes] => spinors, colours;
     kernel CG_UPDATE_KEPT "cg_update_kept": [CgUpdateKept, in lanes] => spinors, colours;
-    kernel SHIFT_UPDATE_2 "shift_update_2": [ShiftUpdate<2>, in lanes] => colours;
-    kernel SHIFT_UPDATE_4 "shift_update_4": [ShiftUpdate<4>, in lanes] => colours;
+    kernel SHIFT_UPDATE_2 "shift_update_2": [ShiftUpdate<2>, in lanes] => spinors, colours;
+    kernel SHIFT_UPDATE_4 "shift_update_4": [ShiftUpdate<4>, in lanes] => spinors, colours;
     kernel CONVERT "convert": [Convert] => spinor_pairs, colour_pairs;
 }

@@ -276,6 +276,8 @@ fn linear_algebra_on(geometry: Geometry) {
     compare(geometry, CG_RESIDUAL_UPDATE.0, 2, |m| CgResidualUpdate {
         r: m.field(0),
         t: m.field(1),
+        p: m.field(0),
+        shift: 0.0,
         rho: CgRho { given: real(), kept: DeviceSums::NONE },
         sums: sums_of(&curvatures, 3),
         squared: 0,
@@ -283,15 +285,14 @@ fn linear_algebra_on(geometry: Geometry) {
     });
     // Sums that stay on the device: the norm and the curvature of a step of CG, and the eight sums of BiCGstab.
     let next = [0.7f64, 2.0, 0.9, 3.0];
+    let dots: Vec<f64> = (0..16).map(|k| 0.3 + 0.1 * f64::from(k)).collect();
     let rho = CgRho { given: real(), kept: sums_of(&next, 2) };
-    compare(geometry, CG_RESIDUAL_UPDATE.0, 2, |m| CgResidualUpdate {
-        r: m.field(0),
-        t: m.field(1),
-        rho,
-        sums: sums_of(&curvatures, 3),
-        squared: 1,
-        first: 0,
-    });
+    for (sums, shift) in [(sums_of(&curvatures, 3), 0.0), (sums_of(&dots, 8), 0.2)] {
+        compare(geometry, CG_RESIDUAL_UPDATE.0, 3, |m| {
+            let [r, t, p] = [0, 1, 2].map(|k| m.field(k));
+            CgResidualUpdate { r, t, p, shift, rho, sums, squared: 1, first: 0 }
+        });
+    }
     compare(geometry, CG_UPDATE_KEPT.0, 3, |m| CgUpdateKept {
         x: m.field(0),
         p: m.field(1),
@@ -300,7 +301,6 @@ fn linear_algebra_on(geometry: Geometry) {
         next: sums_of(&next, 2),
         first: 0,
     });
-    let dots: Vec<f64> = (0..16).map(|k| 0.3 + 0.1 * f64::from(k)).collect();
     let rho = ShadowRho { given: number(), kept: sums_of(&dots, 8) };
     compare(geometry, BICGSTAB_HALF_KEPT.0, 2, |m| BicgstabHalfKept {
         r: m.field(0),

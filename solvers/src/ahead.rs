@@ -8,6 +8,8 @@
 
 use crate::operator::System;
 use crate::reliable::ReliableSolve;
+use crate::traits::{CgStep, Overlap};
+use num_complex::Complex64;
 
 /// Largest number of iterations in a row.
 const MOST_IN_A_ROW: usize = 8;
@@ -66,6 +68,19 @@ pub trait KeptSums {
         squared: bool,
         to: usize,
     ) -> Result<(), Self::Error>;
+    /// Takes the second half of a CG step on M†M + σ, after t = M†y was computed with y = M p: t_j ← r_j − α_j (t_j + σ p_j) with α =
+    /// ρ/κ. The curvature κ is ‖y‖² + σ ‖p‖²; `place` has the eight sums over x = p, y and w = p, or three of y if σ = 0. Waits for
+    /// `curvature`_j = κ_j and `norm2`_j = ‖t_j‖². The functions in `overlap` run meanwhile.
+    #[allow(clippy::too_many_arguments)] // one kernel, all of whose operands are needed
+    fn cg_step_kept(
+        &self,
+        step: &CgStep<'_, Self::Vector>,
+        t: &mut Self::Vector,
+        place: usize,
+        curvature: &mut [Complex64],
+        norm2: &mut [f64],
+        overlap: [Overlap<'_, Self::Error>; 2],
+    ) -> Result<(), Self::Error>;
     /// Computes x_j ← x_j + α_j p_j and p_j ← r_j + β_j p_j, with α = ρ/κ and β = ‖r‖²/ρ from the sums that
     /// [`cg_residual_kept`](KeptSums::cg_residual_kept) wrote to place `next`. If α_j is not a positive number, x_j does not
     /// change; if β_j is not a number, p_j ← r_j.
@@ -83,7 +98,7 @@ pub trait KeptSums {
         &self,
         v: &Self::Vector,
         r: &mut Self::Vector,
-        rho: KeptRho<'_, num_complex::Complex64>,
+        rho: KeptRho<'_, Complex64>,
         shadow_v: usize,
     ) -> Result<(), Self::Error>;
     /// Makes the updates of [`bicgstab_step`](crate::VectorSpace::bicgstab_step) with α = ρ/(r̃, v), ω = (t, s)/‖t‖² and β =
@@ -97,7 +112,7 @@ pub trait KeptSums {
         x: &mut Self::Vector,
         r: &mut Self::Vector,
         p: &mut Self::Vector,
-        rho: KeptRho<'_, num_complex::Complex64>,
+        rho: KeptRho<'_, Complex64>,
         places: [usize; 2],
     ) -> Result<(), Self::Error>;
     /// Waits for all work, and returns the numbers in the first `count` places: number k of right-hand side j in place i has the

@@ -32,6 +32,49 @@ impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for Normal<S, A> {
     fn apply_dagger(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error> {
         self.apply(x, out)
     }
+    /// Takes a step of CG with (p, (M†M + σ) p) = ‖M p‖² + σ ‖p‖². If the sums of M p stay on the device, there is one wait
+    /// instead of two.
+    fn cg_step(
+        &self,
+        space: &S,
+        from: &CgStep<'_, S::Vector>,
+        out: &mut S::Vector,
+        curvature: &mut [Complex64],
+        norm2: &mut [f64],
+        overlap: [Overlap<'_, S::Error>; 2],
+    ) -> Result<(), S::Error> {
+        const PLACE: usize = 0;
+        if let Some(kept) = space.kept() {
+            let mut scratch = self.scratch.borrow_mut();
+            // Only the sums for BiCGstab contain ‖p‖².
+            let is_kept = match from.shift == 0.0 {
+                true => self.operator.apply_dot_kept(space, from.p, &mut scratch, from.p, PLACE)?,
+                false => self.operator.apply_dots_kept(space, from.p, &mut scratch, from.p, PLACE)?,
+            };
+            if is_kept {
+                self.operator.apply_dagger(&scratch, out)?;
+                return kept.cg_step_kept(from, out, PLACE, curvature, norm2, overlap);
+            }
+        }
+        from.with_two_reductions(space, self, out, curvature, norm2, overlap)
+    }
+    fn cg_step_kept(
+        &self,
+        space: &S,
+        [p, r]: [&S::Vector; 2],
+        out: &mut S::Vector,
+        rho: KeptRho<'_, f64>,
+        [curvature, next]: [usize; 2],
+    ) -> Result<bool, S::Error> {
+        let Some(kept) = space.kept() else { return Ok(false) };
+        let mut scratch = self.scratch.borrow_mut();
+        if !self.operator.apply_dot_kept(space, p, &mut scratch, p, curvature)? {
+            return Ok(false);
+        }
+        self.operator.apply_dagger(&scratch, out)?;
+        kept.cg_residual_kept(r, out, rho, curvature, true, next)?;
+        Ok(true)
+    }
     fn narrow(&self, nrhs: usize) -> bool {
         self.operator.narrow(nrhs)
     }
@@ -209,21 +252,15 @@ pub trait System {
     ) -> Result<bool, Self::Error> {
         Ok(false)
     }
-    /// Takes the CG step of [`cg_step_sloppy`](System::cg_step_sloppy) with sums that stay on the device. The second place gets
-    /// \[‖r'_j‖², (p_j, Â p_j)\]. Returns whether the system can; if not, it does nothing.
+    /// Takes the CG step of [`LinearOperator::cg_step_kept`] in the sloppy space.
     fn cg_step_kept_sloppy(
         &self,
-        [p, r]: [&Sloppy<Self>; 2],
-        out: &mut Sloppy<Self>,
-        rho: KeptRho<'_, f64>,
-        [curvature, next]: [usize; 2],
+        _vectors: [&Sloppy<Self>; 2],
+        _out: &mut Sloppy<Self>,
+        _rho: KeptRho<'_, f64>,
+        _places: [usize; 2],
     ) -> Result<bool, Self::Error> {
-        let Some(kept) = self.sloppy().kept() else { return Ok(false) };
-        if !self.apply_dot_kept_sloppy(p, out, p, curvature)? {
-            return Ok(false);
-        }
-        kept.cg_residual_kept(r, out, rho, curvature, false, next)?;
-        Ok(true)
+        Ok(false)
     }
     /// Computes `to`_j ← `scale`_j `from`_j, rounded to the sloppy format.
     fn demote(&self, scale: &[f64], from: &Precise<Self>, to: &mut Sloppy<Self>) -> Result<(), Self::Error>;
@@ -320,6 +357,15 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> System for Uniform<'_, S, A>
         place: usize,
     ) -> Result<bool, S::Error> {
         self.operator.apply_dots_kept(self.space, x, out, w, place)
+    }
+    fn cg_step_kept_sloppy(
+        &self,
+        vectors: [&S::Vector; 2],
+        out: &mut S::Vector,
+        rho: KeptRho<'_, f64>,
+        places: [usize; 2],
+    ) -> Result<bool, S::Error> {
+        self.operator.cg_step_kept(self.space, vectors, out, rho, places)
     }
     fn cg_step_sloppy(
         &self,
@@ -446,6 +492,15 @@ where
         place: usize,
     ) -> Result<bool, P::Error> {
         self.sloppy_operator.apply_dots_kept(self.sloppy, x, out, w, place)
+    }
+    fn cg_step_kept_sloppy(
+        &self,
+        vectors: [&S::Vector; 2],
+        out: &mut S::Vector,
+        rho: KeptRho<'_, f64>,
+        places: [usize; 2],
+    ) -> Result<bool, P::Error> {
+        self.sloppy_operator.cg_step_kept(self.sloppy, vectors, out, rho, places)
     }
     fn cg_step_sloppy(
         &self,

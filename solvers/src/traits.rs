@@ -4,7 +4,7 @@
 //! only share the passes over the operator's data. All coefficients and all results of reductions are therefore slices of
 //! length N. Only [`block_cg`](crate::block_cg()) mixes right-hand sides, by matrices of N × N.
 
-use crate::ahead::KeptSums;
+use crate::ahead::{KeptRho, KeptSums};
 use num_complex::Complex64;
 
 /// A space of blocks of N vectors with the linear algebra that Krylov methods use.
@@ -654,6 +654,25 @@ pub trait LinearOperator<S: VectorSpace> {
         Ok(false)
     }
 
+    /// Takes the step of [`cg_step`](LinearOperator::cg_step) for σ = 0 with sums that stay on the device, from the direction p
+    /// and the residual r. The second place gets \[‖r'_j‖², (p_j, A p_j)\]. Returns whether the operator can; if not, it does
+    /// nothing.
+    fn cg_step_kept(
+        &self,
+        space: &S,
+        [p, r]: [&S::Vector; 2],
+        out: &mut S::Vector,
+        rho: KeptRho<'_, f64>,
+        [curvature, next]: [usize; 2],
+    ) -> Result<bool, S::Error> {
+        let Some(kept) = space.kept() else { return Ok(false) };
+        if !self.apply_dot_kept(space, p, out, p, curvature)? {
+            return Ok(false);
+        }
+        kept.cg_residual_kept(r, out, rho, curvature, false, next)?;
+        Ok(true)
+    }
+
     /// Restricts further applications to the first `nrhs` right-hand sides of a block, like [`VectorSpace::narrow`]; the
     /// operator need not write the others of `out`. Returns whether the operator treats all right-hand sides alike, so that
     /// they may be swapped; otherwise batches keep their width during a solve.
@@ -738,6 +757,16 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> LinearOperator<S> for &A {
         place: usize,
     ) -> Result<bool, S::Error> {
         (**self).apply_dots_kept(space, x, out, w, place)
+    }
+    fn cg_step_kept(
+        &self,
+        space: &S,
+        vectors: [&S::Vector; 2],
+        out: &mut S::Vector,
+        rho: KeptRho<'_, f64>,
+        places: [usize; 2],
+    ) -> Result<bool, S::Error> {
+        (**self).cg_step_kept(space, vectors, out, rho, places)
     }
     fn narrow(&self, nrhs: usize) -> bool {
         (**self).narrow(nrhs)

@@ -13,7 +13,7 @@ use gpu_kernels::krylov::{MULTI_DOT, MultiDot};
 use gpu_kernels::per_rhs::MAX_RHS_WITH_NUMBERS;
 use gpu_kernels::sums::DeviceSums;
 use num_complex::Complex64;
-use solvers::{KeptRho, KeptSums, SUM_PLACES, SUMS_IN_PLACE, VectorSpace};
+use solvers::{CgStep, KeptRho, KeptSums, Overlap, SUM_PLACES, SUMS_IN_PLACE, VectorSpace};
 use std::cell::Cell;
 
 /// Numbers of a place that has the sums of [`DslashDots`](gpu_kernels::dslash::DslashDots) where three were asked for.
@@ -128,7 +128,8 @@ impl KeptSums for FieldSpace {
             for blocks in self.groups(0..self.nrhs(), MAX_RHS_WITH_NUMBERS) {
                 let (rho, first) = (self.rho(rho, &blocks), blocks.first());
                 let (r, t) = (blocks.of(r), blocks.of(t));
-                let kernel = CgResidualUpdate { r, t, rho, sums, squared: u32::from(squared), first: first as u32 };
+                let (squared, first_rhs) = (u32::from(squared), first as u32);
+                let kernel = CgResidualUpdate { r, t, p: r, shift: 0.0, rho, sums, squared, first: first_rhs };
                 blocks.fit()?;
                 let call = Call::of_sum(&CG_RESIDUAL_UPDATE, self.format(), &kernel)?;
                 let (backend, sites) = (self.domain().backend(), self.domain().half_sites());
@@ -137,6 +138,17 @@ impl KeptSums for FieldSpace {
             Ok(widths)
         })?;
         Ok(())
+    }
+    fn cg_step_kept(
+        &self,
+        step: &CgStep<'_, DeviceField>,
+        t: &mut DeviceField,
+        place: usize,
+        curvature: &mut [Complex64],
+        norm2: &mut [f64],
+        overlap: [Overlap<'_, DeviceError>; 2],
+    ) -> Result {
+        self.cg_step(step, (self.sums_at(place), true, step.shift), t, curvature, norm2, overlap)
     }
     fn cg_update_kept(
         &self,

@@ -119,12 +119,14 @@ impl FieldSpace {
         }
         Ok(())
     }
-    /// Performs the step of [`LinearOperator::cg_step`](solvers::LinearOperator::cg_step) after t = (A + σ) p was computed. For
-    /// four-dimensional fields, `sums` has the curvature (p, t) on the device.
+    /// Performs the step of [`LinearOperator::cg_step`](solvers::LinearOperator::cg_step) after t = A p was computed. For four-dimensional
+    /// fields, `sums` has sums on the device that contain the curvature; [`CgResidualUpdate`](blas::CgResidualUpdate) describes `squared`.
+    /// If t contains σ p already, `shift` is 0.
+    #[allow(clippy::too_many_arguments)] // one kernel, all of whose operands are needed
     pub(crate) fn cg_step(
         &self,
         step: &CgStep<'_, DeviceField>,
-        sums: DeviceSums,
+        (sums, squared, shift): (DeviceSums, bool, f64),
         t: &mut DeviceField,
         curvature: &mut [Complex64],
         norm2: &mut [f64],
@@ -133,9 +135,11 @@ impl FieldSpace {
         self.launch_each(&CG_RESIDUAL_UPDATE, 2, |rhs| blas::CgResidualUpdate {
             r: rhs.of(step.r),
             t: rhs.of(t),
+            p: rhs.of(step.p),
+            shift,
             rho: CgRho { given: rhs.real(step.rho), kept: DeviceSums::NONE },
             sums,
-            squared: 0,
+            squared: u32::from(squared),
             first: rhs.first() as u32,
         })?;
         overlap.into_iter().try_for_each(|overlap| overlap())?;
@@ -217,13 +221,13 @@ impl FieldSpace {
     fn advance(&self, steps: &[&ShiftStep<'_, DeviceField>], r: &DeviceField, rhs: Range<usize>) -> Result {
         let mut rest = steps;
         while let [step, others @ ..] = rest {
-            // Colour vectors have kernels that update four or two systems at once.
+            // Kernels that update four or two systems at once read r once for all of them.
             rest = match rest {
-                [a, b, c, d, others @ ..] if self.shape.is_colours() => {
+                [a, b, c, d, others @ ..] => {
                     self.shift_update_of(&SHIFT_UPDATE_4, [a, b, c, d], r, rhs.clone())?;
                     others
                 }
-                [a, b, others @ ..] if self.shape.is_colours() => {
+                [a, b, others @ ..] => {
                     self.shift_update_of(&SHIFT_UPDATE_2, [a, b], r, rhs.clone())?;
                     others
                 }

@@ -588,7 +588,7 @@ impl LinearOperator<FieldSpace> for EvenOddStaggered {
         self.staggered.expect(&[step.p], space.nrhs())?;
         let parts = self.launch_sums(step.shift, step.p, out, step.p, SumTarget::Device(&self.sums, 0))?;
         let sums = view::device_sums(&self.sums, 0, parts.stride(), parts.widths());
-        space.cg_step(step, sums, out, curvature, norm2, overlap)
+        space.cg_step(step, (sums, false, 0.0), out, curvature, norm2, overlap)
     }
     fn apply_dot_kept(
         &self,

@@ -367,25 +367,19 @@ fn algebra_in(
             space.bicgstab_step_kept(&x, &z, &mut w, &mut v, &mut y, rho, [dot, dots])
         })?;
     }
-    if space.shape().is_colours() {
-        // Multi-shift CG updates four, two or one of its systems at a time. If a system was dropped for some right-hand side, each
-        // right-hand side is updated separately.
-        let [mut p, mut q, mut s, mut t] = random_fields::<4>(domain, FieldShape::new(kind, precision, nrhs))?;
-        let (mut fewer, mut dropped) = (minus.clone(), ones.clone());
-        (fewer[0], dropped[0]) = (0.0, 0.0);
-        for (a, z, systems) in [
-            (&minus, &ones, 2),
-            (&minus, &ones, 4),
-            (&fewer, &dropped, 1),
-            (&fewer, &dropped, 2),
-            (&fewer, &dropped, 4),
-        ] {
-            visit(operation("shift_update", (1 + 4 * systems) * one, 8.0 * systems as f64), &mut || {
-                let pairs = [(&mut w, &mut p), (&mut v, &mut q), (&mut y, &mut s), (&mut u, &mut t)];
-                let mut steps = pairs.map(|(x, p)| ShiftStep { a, z, b: &half, x, p });
-                space.shift_update(&x, &mut steps[..systems])
-            })?;
-        }
+    // Multi-shift CG updates four, two or one of its systems at a time. If a system was dropped for some right-hand side, each
+    // right-hand side is updated separately.
+    let [mut p, mut q, mut s, mut t] = random_fields::<4>(domain, FieldShape::new(kind, precision, nrhs))?;
+    let (mut fewer, mut dropped) = (minus.clone(), ones.clone());
+    (fewer[0], dropped[0]) = (0.0, 0.0);
+    for (a, z, systems) in
+        [(&minus, &ones, 2), (&minus, &ones, 4), (&fewer, &dropped, 1), (&fewer, &dropped, 2), (&fewer, &dropped, 4)]
+    {
+        visit(operation("shift_update", (1 + 4 * systems) * one, 8.0 * systems as f64), &mut || {
+            let pairs = [(&mut w, &mut p), (&mut v, &mut q), (&mut y, &mut s), (&mut u, &mut t)];
+            let mut steps = pairs.map(|(x, p)| ShiftStep { a, z, b: &half, x, p });
+            space.shift_update(&x, &mut steps[..systems])
+        })?;
     }
     // Block solvers use these sums and updates. The matrix averages the vectors, whose size therefore does not change.
     let (mean, mut products) =

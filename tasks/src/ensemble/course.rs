@@ -176,6 +176,9 @@ impl EnsembleRun<'_> {
             });
             info!("{}", record.message());
             records.push(record);
+            if let Some(warning) = record::warning_of_rejections(&records) {
+                warn!("{warning}");
+            }
             if number < input.trajectories && self.is_asked_to_end()? {
                 interrupted = true;
                 break;

@@ -183,6 +183,24 @@ impl MeasuredTrajectory {
     }
 }
 
+/// Returns a warning when the number of trajectories rejected one after another has reached 5, 20, 80 and so on.
+pub fn warning_of_rejections(records: &[MeasuredTrajectory]) -> Option<String> {
+    const FIRST: usize = 5;
+    const FACTOR: usize = 4;
+    let rejected = || records.iter().rev().map(|record| &record.outcome).take_while(|outcome| !outcome.accepted);
+    let count = rejected().count();
+    if !std::iter::successors(Some(FIRST), |n| Some(FACTOR * n)).take_while(|n| *n <= count).any(|n| n == count) {
+        return None;
+    }
+    let range = rejected().map(|outcome| outcome.delta).filter(|delta| delta.is_finite());
+    let [low, high] = range.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], x| [low.min(x), high.max(x)]);
+    let deltas = if low <= high { format!(", with ΔH from {low:.2} to {high:.2}") } else { String::new() };
+    Some(format!(
+        "the last {count} trajectories were rejected{deltas}: take more steps (trajectory.steps), or split light quarks by \
+         another heavier one (`ferrite forces` prints the force of each part)"
+    ))
+}
+
 /// Means over the trajectories of a start of the program.
 pub struct RunSummary {
     trajectories: usize,

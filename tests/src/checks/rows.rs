@@ -11,8 +11,9 @@ use ferrite::operators::{
 use ferrite::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{
-    BicgstabWorkspace, CgNormalWorkspace, CgWorkspace, Dots, Info, LinearOperator, SolveError, SolverParams, Uniform,
-    VectorSpace, bicgstab, cg, cgne, cgnr,
+    BicgstabWorkspace, CgNormalWorkspace, CgWorkspace, Dots, Info, LinearOperator, MultiShiftParams,
+    MultiShiftWorkspace, Normal, SolveError, SolverParams, Uniform, VectorSpace, bicgstab, cg, cgne, cgnr,
+    multishift_cg,
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -75,6 +76,7 @@ impl LinearOperator<FieldSpace> for Observed<'_> {
         w: &DeviceField,
         place: usize,
     ) -> Result<bool> {
+        self.kept.set(self.kept.get() + 1);
         Ok(self.keeps[1] && self.operator.apply_dots_kept(space, x, out, w, place)?)
     }
     fn narrow(&self, nrhs: usize) -> bool {
@@ -105,6 +107,22 @@ const CG: (&str, Solve) = ("cg", by!(cg, CgWorkspace));
 const CGNR: (&str, Solve) = ("cgnr", by!(cgnr, CgNormalWorkspace));
 const CGNE: (&str, Solve) = ("cgne", by!(cgne, CgNormalWorkspace));
 
+const NORMAL_CG: (&str, Solve) = ("cg on M†M", |space, operator, b, x, params| {
+    let normal = Normal::new(space, operator)?;
+    let system = Uniform::new(space, &normal);
+    cg(&system, b, x, params, &mut CgWorkspace::new(&system)?, &mut ())
+});
+/// Multi-shift CG, whose steps are not in rows, with the solution for a shift that is not the smallest.
+const SHIFTS: (&str, Solve) = ("multi-shift cg", |space, operator, b, x, params| {
+    let normal = Normal::new(space, operator)?;
+    let (shifts, params) = ([0.7, 0.05, 0.2, 1.4, 5.0, 0.1], MultiShiftParams::from(*params));
+    let mut all = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<_>>>()?;
+    let mut workspace = MultiShiftWorkspace::new(space, shifts.len())?;
+    let info = multishift_cg(space, &normal, &shifts, b, &mut all, &params, &mut workspace, &mut ())?;
+    space.copy(&all[2], x)?;
+    Ok(info.whole)
+});
+
 /// Compares solves in rows of iterations with solves one iteration at a time, for every method that has rows.
 pub fn rows(backend: &dyn Backend, case: &Case, report: &mut CheckReport) -> Solved<()> {
     let domain = case.domain(backend)?;
@@ -122,8 +140,8 @@ pub fn rows(backend: &dyn Backend, case: &Case, report: &mut CheckReport) -> Sol
         let staggered = Staggered::new(Arc::new(staggered), StaggeredParams::new(0.2, TimeBoundary::Antiperiodic));
         let staggered = EvenOddStaggered::new(staggered, nrhs)?;
         let cases: [Quarks<'_>; 3] = [
-            ("wilson", FermionKind::Wilson, &wilson, &[BICGSTAB, CGNR, CGNE]),
-            ("clover", FermionKind::Wilson, &clover, &[BICGSTAB, CGNR]),
+            ("wilson", FermionKind::Wilson, &wilson, &[BICGSTAB, CGNR, CGNE, NORMAL_CG, SHIFTS]),
+            ("clover", FermionKind::Wilson, &clover, &[BICGSTAB, CGNR, NORMAL_CG, SHIFTS]),
             ("staggered", FermionKind::Staggered, &staggered, &[CG]),
         ];
         for (name, kind, operator, methods) in cases {

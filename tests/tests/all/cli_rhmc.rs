@@ -233,6 +233,26 @@ fn a_run_and_how_it_goes_on() {
     room.fails(2, "rhmc run.toml --out whole --resume --backend cpu", &["state.toml:2:14", "trajectory"]);
 }
 
+/// A run whose steps are too long warns after 5 and 20 rejections in a row, and not in between.
+#[test]
+fn many_rejections_are_warned_of() {
+    let room = Room::new();
+    let input = "lattice = [4, 4, 2, 4]\ntrajectories = 21\nseed = 3\nstart = \"hot\"\n[gauge]\naction = \"wilson\"\nbeta = 6.0\n\
+                 [trajectory]\nlength = 3.0\nsteps = 2\nintegrator = \"leapfrog\"\n";
+    fs::write(room.path("run.toml"), input).unwrap();
+    let run = room.run("rhmc run.toml --out run");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(lines(&room, "run").iter().all(|line| line["accepted"] == json!(false)), "{}", run.stderr);
+    let warnings: Vec<&str> = run.stderr.lines().filter(|line| line.contains("were rejected")).collect();
+    let [five, twenty] = warnings[..] else { panic!("{}", run.stderr) };
+    assert!(five.starts_with("warning: the last 5 trajectories were rejected, with ΔH from "), "{five}");
+    assert!(five.contains("trajectory.steps") && five.contains("ferrite forces"), "{five}");
+    assert!(twenty.contains("the last 20 trajectories"), "{twenty}");
+    // The chain has not moved, and a longer one may be asked for with shorter steps.
+    room.json("rhmc run.toml --out run --resume --set trajectories=22 --set trajectory.steps=40");
+    assert_eq!(lines(&room, "run")[21]["accepted"], json!(true));
+}
+
 /// A noise vector gives the same condensate in whatever batch it is solved.
 #[test]
 fn condensates_in_batches() {

@@ -30,7 +30,7 @@ use gpu_kernels::momenta::{DRAW_SPINOR_NOISE, DrawNoise};
 use gpu_kernels::random::purpose;
 use gpu_kernels::{Format, LinkStorage, Precision};
 use num_complex::Complex64;
-use solvers::{LinearOperator, VectorSpace};
+use solvers::{Dots, LinearOperator, VectorSpace};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -154,6 +154,57 @@ impl LinearOperator<FieldSpace> for TwistedComplement {
         self.divided(x, &mut scratch)?;
         self.inner.twist(-self.twist, &scratch, &scratch)?;
         self.space.axpby(&self.ones(), &scratch, &self.ones(), out)
+    }
+    fn apply_dot(
+        &self,
+        space: &FieldSpace,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        w: &DeviceField,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result {
+        if self.twist == 0.0 {
+            return self.inner.apply_dot(space, x, out, w, dot, norm2);
+        }
+        self.apply(x, out)?;
+        space.dot_norm2(out, w, dot, norm2)?;
+        dot.iter_mut().for_each(|dot| *dot = dot.conj());
+        Ok(())
+    }
+    fn apply_dots(
+        &self,
+        space: &FieldSpace,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        w: &DeviceField,
+        dots: &mut [Dots],
+    ) -> Result {
+        if self.twist == 0.0 {
+            return self.inner.apply_dots(space, x, out, w, dots);
+        }
+        self.apply(x, out)?;
+        space.dots(x, out, w, dots)
+    }
+    fn apply_dot_kept(
+        &self,
+        space: &FieldSpace,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        w: &DeviceField,
+        place: usize,
+    ) -> Result<bool> {
+        Ok(self.twist == 0.0 && self.inner.apply_dot_kept(space, x, out, w, place)?)
+    }
+    fn apply_dots_kept(
+        &self,
+        space: &FieldSpace,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        w: &DeviceField,
+        place: usize,
+    ) -> Result<bool> {
+        Ok(self.twist == 0.0 && self.inner.apply_dots_kept(space, x, out, w, place)?)
     }
     fn flops(&self) -> f64 {
         self.inner.flops()
