@@ -179,7 +179,7 @@ impl CgRho {
     }
 }
 
-/// Returns α = ρ / (p, t) of CG, or 0 if the quotient is not a positive number.
+/// Returns α = ρ / (p, t) of CG, or 0 if the quotient is not positive and finite.
 #[inline(always)]
 fn cg_alpha(rho: f64, curvature: f64) -> f64 {
     let alpha = rho / curvature;
@@ -191,8 +191,7 @@ fn is_finite(x: f64) -> bool {
 }
 
 /// CG step for the residual r along p, with t = A p and a curvature (p, (A + σ) p) that is known only on the device. The step
-/// is t ← r − α (t + σ p), the next residual, with α = ρ / (p, (A + σ) p). If the curvature is not a positive number, or if ρ
-/// = 0, t ← r. Returns \[‖t‖², (p, (A + σ) p)\].
+/// is t ← r − α (t + σ p), the next residual, with α = ρ / (p, (A + σ) p). If α is not positive and finite, t ← r. Returns \[‖t‖², (p, (A + σ) p)\].
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CgResidualUpdate {
@@ -243,7 +242,7 @@ unsafe impl<F: SiteFormat> Reduction<F> for CgResidualUpdate {
 }
 
 /// The updates of [`CgUpdate`] with coefficients that are known only on the device: x ← x + α p, then p ← r + β p, with α =
-/// ρ / (p, A p) and β = ρ'/ρ. If α is not a positive number, x does not change; if β is not a number, p ← r.
+/// ρ / (p, A p) and β = ρ'/ρ. If α is not positive and finite, x does not change; if β is not finite, p ← r.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CgUpdateKept {
@@ -406,7 +405,7 @@ impl ShadowRho {
 
 /// Scalars that follow from the eight sums over s, t and r̃ of an iteration of BiCGstab.
 struct HalfStep {
-    /// ω = (t, s)/‖t‖², or 0 if the quotient is not a number.
+    /// ω = (t, s)/‖t‖², or 0 if the quotient is not finite.
     omega: Complex<f64>,
     /// ρ = (r̃, s) − ω (r̃, t) of the next residual.
     rho: Complex<f64>,
@@ -442,7 +441,7 @@ fn rounded<T: Real>(z: Complex<f64>) -> Complex<T> {
 }
 
 /// First half of an iteration of BiCGstab, with sums that are known only on the device: r ← r − α v, which is s, with α = ρ
-/// / (r̃, v). If α is not a number, r does not change.
+/// / (r̃, v). If α is not finite, r does not change.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct BicgstabHalfKept {
@@ -475,7 +474,7 @@ unsafe impl<F: SiteFormat> Kernel<F> for BicgstabHalfKept {
 }
 
 /// The updates of [`BicgstabStep`] with coefficients that are known only on the device: α = ρ / (r̃, v), ω = (t, s)/‖t‖² and β
-/// = (ρ'/ρ)(α/ω). Coefficients that are not numbers are 0. If a sum over s, t and r̃ is not finite, no vector changes.
+/// = (ρ'/ρ)(α/ω). Coefficients that are not finite are 0. If a sum over s, t and r̃ is not finite, no vector changes.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct BicgstabStepKept {

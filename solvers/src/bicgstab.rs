@@ -1,6 +1,5 @@
 //! BiCGstab with reliable updates: Clark et al. 2009, Algorithm 2.
 
-use crate::ahead::{KeptRho, RowOfSums, places};
 use crate::compact::{Compaction, Rhs, copy_of_rhs};
 use crate::error::SolveError;
 use crate::failure::{BreakdownKind, RhsFailure};
@@ -9,6 +8,7 @@ use crate::observer::Observer;
 use crate::operator::{Precise, Sloppy, System};
 use crate::params::SolverParams;
 use crate::reliable::{Criterion, ReliableSolve, ReliableState, UpdatePolicy};
+use crate::rows::{KeptRho, RowOfSums, places};
 use crate::small::minus;
 use crate::traits::{Dots, VectorSpace};
 use num_complex::Complex64;
@@ -119,8 +119,7 @@ pub fn bicgstab<Y: System>(
             // x̂ ← x̂ + α p + ω s, r' = s − ω t
             c.update(space, p, t, &mut run.state.correction, r)?;
             // ρ' = (r̃, r'), ‖r'‖²
-            space.dot_norm2(r, shadow, &mut c.next_rho, &mut run.state.norm2)?;
-            c.next_rho.iter_mut().for_each(|rho| *rho = rho.conj());
+            space.dot_norm2_of(shadow, r, &mut c.next_rho, &mut run.state.norm2)?;
             run.info.reductions += 1;
         }
 

@@ -1,6 +1,5 @@
 //! Conjugate gradients for Hermitian positive definite operators.
 
-use crate::ahead::{KeptRho, RowOfSums, places};
 use crate::compact::{Compaction, Rhs, copy_of_rhs};
 use crate::error::SolveError;
 use crate::info::Info;
@@ -8,6 +7,7 @@ use crate::observer::Observer;
 use crate::operator::{Precise, Sloppy, System};
 use crate::params::SolverParams;
 use crate::reliable::{Criterion, ReliableSolve, ReliableState, UpdatePolicy};
+use crate::rows::{KeptRho, RowOfSums, places};
 use crate::stopping::StoppingRule;
 use crate::traits::{CgStep, VectorSpace};
 use num_complex::Complex64;

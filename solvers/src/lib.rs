@@ -101,7 +101,6 @@
 
 #![forbid(unsafe_code)]
 
-mod ahead;
 mod bicgstab;
 mod block_cg;
 mod block_cgnr;
@@ -129,11 +128,11 @@ mod plain;
 mod preconditioner;
 mod range;
 mod reliable;
+mod rows;
 mod small;
 mod stopping;
 mod traits;
 
-pub use ahead::{KeptRho, KeptSums, SUM_PLACES, SUMS_IN_PLACE};
 pub use bicgstab::{BicgstabWorkspace, bicgstab};
 pub use block_cg::{BlockCgParams, BlockCgWorkspace, block_cg};
 pub use block_cgnr::{BlockCgNormalWorkspace, block_cgnr};
@@ -160,4 +159,5 @@ pub use operator::{Mixed, Normal, NormalError, Precise, Shifted, Sloppy, System,
 pub use params::{Patience, SolverParams};
 pub use plain::{LengthError, PlainSpace};
 pub use preconditioner::{Converted, Identity, Preconditioner, Work};
+pub use rows::{KeptRho, KeptSums, SUM_PLACES, SUMS_IN_PLACE};
 pub use traits::{CgStep, ConvertFrom, Dots, LinearOperator, Overlap, ShiftStep, VectorSpace};

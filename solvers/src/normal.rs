@@ -1,6 +1,5 @@
 //! Normal equations, M†M x = M†b or M M† y = b, for solvers of positive systems.
 
-use crate::ahead::KeptRho;
 use crate::compact::{Compaction, Rhs};
 use crate::error::SolveError;
 use crate::failure::RhsFailure;
@@ -8,6 +7,7 @@ use crate::info::Info;
 use crate::operator::{Precise, Sloppy, System};
 use crate::range;
 use crate::reliable::ResidualCheck;
+use crate::rows::KeptRho;
 use crate::stopping::{RhsFailures, StoppingRule};
 use crate::traits::{CgStep, VectorSpace};
 use num_complex::Complex64;

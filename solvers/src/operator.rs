@@ -1,6 +1,6 @@
 //! Operators composed of operators, and the pairing of a precise and a sloppy operator.
 
-use crate::ahead::KeptRho;
+use crate::rows::KeptRho;
 use crate::traits::{CgStep, ConvertFrom, Dots, LinearOperator, Overlap, VectorSpace, narrow_all, with_coefficients};
 use num_complex::Complex64;
 use std::cell::RefCell;
@@ -206,9 +206,7 @@ pub trait System {
         norm2: &mut [f64],
     ) -> Result<(), Self::Error> {
         self.apply_sloppy(x, out)?;
-        self.sloppy().dot_norm2(out, w, dot, norm2)?;
-        dot.iter_mut().for_each(|d| *d = d.conj());
-        Ok(())
+        self.sloppy().dot_norm2_of(w, out, dot, norm2)
     }
     /// Computes `out` ← Â x in the sloppy space, and the sums of [`LinearOperator::apply_dots`].
     fn apply_dots_sloppy(

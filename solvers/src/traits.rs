@@ -4,7 +4,7 @@
 //! only share the passes over the operator's data. All coefficients and all results of reductions are therefore slices of
 //! length N. Only [`block_cg`](crate::block_cg()) mixes right-hand sides, by matrices of N × N.
 
-use crate::ahead::{KeptRho, KeptSums};
+use crate::rows::{KeptRho, KeptSums};
 use num_complex::Complex64;
 
 /// A space of blocks of N vectors with the linear algebra that Krylov methods use.
@@ -175,6 +175,19 @@ pub trait VectorSpace {
     ) -> Result<(), Self::Error> {
         self.dot(x, y, dot)?;
         self.norm2(x, norm2)
+    }
+
+    /// Computes `dot`_j ← (w_j, y_j) and `norm2`_j ← ‖y_j‖² in one reduction, for y = A x.
+    fn dot_norm2_of(
+        &self,
+        w: &Self::Vector,
+        y: &Self::Vector,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result<(), Self::Error> {
+        self.dot_norm2(y, w, dot, norm2)?;
+        dot.iter_mut().for_each(|dot| *dot = dot.conj());
+        Ok(())
     }
 
     /// Computes y_j ← x_j + a_j y_j with real a, and `out`_j ← ‖y_j‖² of the new y. With a_j = 0 the old y_j is not read.
@@ -567,9 +580,7 @@ pub trait LinearOperator<S: VectorSpace> {
         norm2: &mut [f64],
     ) -> Result<(), S::Error> {
         self.apply(x, out)?;
-        space.dot_norm2(out, w, dot, norm2)?;
-        dot.iter_mut().for_each(|d| *d = d.conj());
-        Ok(())
+        space.dot_norm2_of(w, out, dot, norm2)
     }
 
     /// Computes `out` ← A x, and the sums for a half step of BiCGstab. Operators override it if one pass over memory can do

@@ -2,8 +2,7 @@
 use super::device::DeviceField;
 use super::rhs::BlockGroup;
 use super::space::FieldSpace;
-use crate::backend::view;
-use crate::backend::{Call, DeviceBuffer};
+use crate::backend::{Call, DeviceBuffer, view};
 use crate::domain::{DeviceError, PartialSums, Result, SumTarget};
 use gpu_kernels::blas::{
     BICGSTAB_HALF_KEPT, BICGSTAB_STEP_KEPT, BicgstabHalfKept, BicgstabStepKept, CG_RESIDUAL_UPDATE, CG_UPDATE_KEPT,
@@ -122,8 +121,8 @@ impl KeptSums for FieldSpace {
         to: usize,
     ) -> Result {
         let sums = self.sums_at(curvature);
-        let mut widths = PartialSums::new(self.nrhs());
-        widths.slot(0, 2);
+        let mut parts = PartialSums::new(self.nrhs());
+        parts.slot(0, 2);
         self.keep(to, 2, |target| {
             for blocks in self.groups(0..self.nrhs(), MAX_RHS_WITH_NUMBERS) {
                 let (rho, first) = (self.rho(rho, &blocks), blocks.first());
@@ -135,7 +134,7 @@ impl KeptSums for FieldSpace {
                 let (backend, sites) = (self.domain().backend(), self.domain().half_sites());
                 target.reduce(backend, None, call, sites, blocks.count(), 2 * first)?;
             }
-            Ok(widths)
+            Ok(parts)
         })?;
         Ok(())
     }

@@ -183,9 +183,7 @@ impl LinearOperator<FieldSpace> for EvenOddWilson {
     ) -> std::result::Result<(), DeviceError> {
         if self.schur == Schur::Asymmetric {
             self.apply(x, out)?;
-            space.dot_norm2(out, w, dot, norm2)?;
-            dot.iter_mut().for_each(|d| *d = d.conj());
-            return Ok(());
+            return space.dot_norm2_of(w, out, dot, norm2);
         }
         space.dot_of(self.schur_sums(x, out, (DslashSums::Dot, w), SumTarget::Host)?, dot, norm2)
     }

@@ -197,7 +197,7 @@ pub fn warning_of_rejections(records: &[MeasuredTrajectory]) -> Option<String> {
     let deltas = if low <= high { format!(", with ΔH from {low:.2} to {high:.2}") } else { String::new() };
     Some(format!(
         "the last {count} trajectories were rejected{deltas}: take more steps (trajectory.steps), or split light quarks by \
-         another heavier one (`ferrite forces` prints the force of each part)"
+         another heavier quark (`ferrite forces` prints the force of each part)"
     ))
 }
 

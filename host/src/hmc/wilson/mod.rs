@@ -168,9 +168,7 @@ impl LinearOperator<FieldSpace> for TwistedComplement {
             return self.inner.apply_dot(space, x, out, w, dot, norm2);
         }
         self.apply(x, out)?;
-        space.dot_norm2(out, w, dot, norm2)?;
-        dot.iter_mut().for_each(|dot| *dot = dot.conj());
-        Ok(())
+        space.dot_norm2_of(w, out, dot, norm2)
     }
     fn apply_dots(
         &self,

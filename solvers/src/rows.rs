@@ -57,7 +57,7 @@ pub trait KeptSums {
     type Error;
 
     /// Computes t_j ← r_j − α_j t_j with α = ρ/κ, and writes \[‖t_j‖², κ_j\] of the new t to place `to`. The curvature κ is the
-    /// first number in place `curvature`, or ‖y‖² there if `squared` is true. If α_j is not a positive number, t_j ← r_j.
+    /// first number in place `curvature`, or ‖y‖² there if `squared` is true. If α_j is not positive and finite, t_j ← r_j.
     #[allow(clippy::too_many_arguments)] // one kernel, all of whose operands are needed
     fn cg_residual_kept(
         &self,
@@ -82,8 +82,8 @@ pub trait KeptSums {
         overlap: [Overlap<'_, Self::Error>; 2],
     ) -> Result<(), Self::Error>;
     /// Computes x_j ← x_j + α_j p_j and p_j ← r_j + β_j p_j, with α = ρ/κ and β = ‖r‖²/ρ from the sums that
-    /// [`cg_residual_kept`](KeptSums::cg_residual_kept) wrote to place `next`. If α_j is not a positive number, x_j does not
-    /// change; if β_j is not a number, p_j ← r_j.
+    /// [`cg_residual_kept`](KeptSums::cg_residual_kept) wrote to place `next`. If α_j is not positive and finite, x_j
+    /// does not change; if β_j is not finite, p_j ← r_j.
     fn cg_update_kept(
         &self,
         r: &Self::Vector,
@@ -92,7 +92,7 @@ pub trait KeptSums {
         rho: KeptRho<'_, f64>,
         next: usize,
     ) -> Result<(), Self::Error>;
-    /// Computes r_j ← r_j − α_j v_j, with α = ρ/(r̃, v) and (r̃, v) from place `shadow_v`. If α_j is not a number, r_j does not
+    /// Computes r_j ← r_j − α_j v_j, with α = ρ/(r̃, v) and (r̃, v) from place `shadow_v`. If α_j is not finite, r_j does not
     /// change.
     fn bicgstab_half_kept(
         &self,
@@ -103,7 +103,7 @@ pub trait KeptSums {
     ) -> Result<(), Self::Error>;
     /// Makes the updates of [`bicgstab_step`](crate::VectorSpace::bicgstab_step) with α = ρ/(r̃, v), ω = (t, s)/‖t‖² and β =
     /// (ρ'/ρ)(α/ω), from the sums in the two places: (r̃, v), and the eight sums over s, t and r̃. Coefficients that are not
-    /// numbers are 0. If a sum over s, t or r̃ is not finite, nothing changes.
+    /// finite are 0. If a sum over s, t or r̃ is not finite, nothing changes.
     #[allow(clippy::too_many_arguments)] // one kernel, all of whose operands are needed
     fn bicgstab_step_kept(
         &self,
