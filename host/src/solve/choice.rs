@@ -6,7 +6,8 @@
 //! iterations, so that every process makes the same decision.
 //!
 //! CG on the normal equations depends only on the singular values of M, not on the positions of its eigenvalues in the complex plane, and
-//! its residual never grows. CG takes over if BiCGstab or multigrid fails: see [`Fallback`].
+//! its residual never grows. On small lattices with light quarks, it needs fewer iterations than BiCGstab. If BiCGstab needs many, CG
+//! therefore gets a trial before a multigrid setup: see [`CgTrial`]. CG also takes over if BiCGstab or multigrid fails: see [`Fallback`].
 use super::methods::Method;
 use super::request::Request;
 use crate::multigrid::MultigridParams;
@@ -71,6 +72,16 @@ fn iteration_bytes(operator: &Operator, (precision, storage): (Precision, LinkSt
 const BEGINNING: usize = 60;
 /// Ratio of the forecast gain of multigrid to its setup below which BiCGstab for one right-hand side settles that BiCGstab is better.
 const CLEAR: f64 = 0.6;
+/// Number of iterations of BiCGstab, done and forecast, above which CG gets a trial.
+const LONG: f64 = 500.0;
+/// Maximum number of iterations of a trial of BiCGstab for the first right-hand side of a batch.
+const TRIAL: usize = 120;
+/// Number of iterations of CG that are needed for a first forecast. Later forecasts are higher if there are small singular values.
+const CG_BEGINNING: usize = 50;
+/// Number of iterations of CG for the first right-hand side of a batch that decide for all of them.
+const CG_TRIAL: usize = 150;
+/// Ratio of the forecast iterations of CG to those of the other method above which the other method takes over.
+const CG_WORTH: f64 = 0.8;
 /// Number of multigrid iterations after which a forecast of more than this number of further iterations ends the method. Multigrid usually
 /// takes two or three dozen iterations.
 const MANY: usize = 150;
@@ -144,6 +155,10 @@ pub struct Adviser {
     is_eager: bool,
     /// Whether BiCGstab solves for the first right-hand side alone, to decide for all of them before they begin.
     is_trial: bool,
+    /// Whether CG may get a trial.
+    may_try_cg: bool,
+    /// Trial of CG that this adviser judges.
+    cg_trial: Option<CgTrial>,
     advice: Option<Advice>,
 }
 
@@ -154,6 +169,25 @@ pub struct Advice {
     pub method: &'static Method,
     /// Reason why the previous method should end.
     pub reason: String,
+    /// Trial of CG, if that is the recommendation.
+    pub cg_trial: Option<CgTrial>,
+}
+impl Advice {
+    /// Recommends a method, without a trial.
+    pub fn new(method: &'static Method, reason: String) -> Self {
+        Advice { method, reason, cg_trial: None }
+    }
+}
+
+/// Trial of CG: CG continues as long as its forecast is below the cost of the method that would run without it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CgTrial {
+    /// Method that takes over after an unsuccessful trial.
+    pub otherwise: &'static Method,
+    /// Cost of that method, in iterations for each right-hand side.
+    cost: f64,
+    /// Reason for the method that takes over.
+    reason: String,
 }
 
 /// Maximum number of iterations of a solve with all its methods, and a forecast for the running method, counted from the beginning of the
@@ -222,6 +256,10 @@ impl Fallback {
         *self = Fallback { is_there: false, is_taken: true, most: (!failed).then_some(left / 2) };
         Method::CG
     }
+    /// Lets CG take over later, after a trial of CG without success.
+    pub fn restore(&mut self) {
+        *self = Fallback { is_there: true, is_taken: false, most: None };
+    }
     /// Returns the maximum number of iterations that `method` may take, at most the `left` iterations that remain.
     pub fn most(&self, method: &Method, left: usize) -> usize {
         self.most.filter(|_| method == Method::CG).map_or(left, |most| most.min(left))
@@ -248,6 +286,8 @@ impl Adviser {
             budget: None,
             is_eager: false,
             is_trial: false,
+            may_try_cg: false,
+            cg_trial: None,
             advice: None,
         }
     }
@@ -271,6 +311,8 @@ impl Adviser {
             budget: None,
             is_eager: false,
             is_trial: false,
+            may_try_cg: false,
+            cg_trial: None,
             advice: None,
         }
     }
@@ -291,12 +333,26 @@ impl Adviser {
             budget: None,
             is_eager: false,
             is_trial: false,
+            may_try_cg: false,
+            cg_trial: None,
             advice: None,
         }
     }
     /// Lets the adviser end multigrid early if multigrid does not help and `eager` is set.
     pub fn eager(self, eager: bool) -> Self {
         Adviser { is_eager: eager, ..self }
+    }
+    /// Lets the adviser recommend a trial of CG before other methods.
+    pub fn with_cg(self, may_try: bool) -> Self {
+        Adviser { may_try_cg: may_try, ..self }
+    }
+    /// Makes the adviser of a trial of CG to the residual `tol`.
+    pub fn of_cg(tol: f64, trial: CgTrial) -> Self {
+        Adviser { method: Method::CG, cg_trial: Some(trial), ..Adviser::without_multigrid(tol) }
+    }
+    /// Maximum number of iterations of a trial of this method for the first right-hand side. By then, the forecast is good enough.
+    pub fn trial_iterations(&self) -> usize {
+        if self.cg_trial.is_some() { CG_TRIAL } else { TRIAL }
     }
     /// Whether the solve should stop at this event and continue with another method. If so, [`advice`](Self::advice) returns the method and
     /// the reason. `before` is the number of iterations that earlier methods have taken.
@@ -305,6 +361,13 @@ impl Adviser {
         let done = event.iteration;
         let is_far = |[begin, most]: [usize; 2]| done >= begin && ahead > most as f64;
         let mut settled = false;
+        if let Some(trial) = &self.cg_trial {
+            self.advice = (done >= CG_BEGINNING && ahead > CG_WORTH * trial.cost).then(|| {
+                let needs = tens(done as f64 + ahead);
+                Advice::new(trial.otherwise, format!("CG needs about {needs} iterations; {}", trial.reason))
+            });
+            return self.advice.is_some();
+        }
         let (reason, next) = if self.method == Method::MULTIGRID {
             let reason = (is_far([MANY, MANY]) || (self.is_eager && is_far(EARLY))).then(|| {
                 let smallest = self.forecast.smallest();
@@ -313,36 +376,52 @@ impl Adviser {
             (reason, Method::BICGSTAB)
         } else {
             let [batch, all] = self.sources.map(|n| n as f64);
-            let whole = done as f64 + ahead - self.solve;
+            let whole = done as f64 + ahead;
             let gain = match self.is_trial {
-                true => all * whole,
-                false => batch * (ahead - self.solve) + (all - batch) * whole,
+                true => all * (whole - self.solve),
+                false => batch * (ahead - self.solve) + (all - batch) * (whole - self.solve),
             };
-            settled = self.is_trial && done >= BEGINNING && gain < CLEAR * self.setup;
-            let reason = (done >= BEGINNING && gain > self.setup).then(|| {
-                let sides = if self.sources[1] == 1 {
-                    "the right-hand side".into()
-                } else {
-                    format!("each of {all} right-hand sides")
+            let is_forecast = done >= BEGINNING;
+            settled = self.is_trial && is_forecast && gain < CLEAR * self.setup;
+            let goes_to_multigrid = is_forecast && gain > self.setup;
+            let progress = || {
+                let sides = match self.sources[1] {
+                    1 => "the right-hand side".into(),
+                    _ => format!("each of {all} right-hand sides"),
                 };
-                let progress = match done as f64 + ahead {
-                    many if many < 1e6 => {
-                        format!("BiCGstab needs about {:.0} iterations for {sides}", 10.0 * (many / 10.0).round())
-                    }
+                match whole {
+                    many if many < 1e6 => format!("BiCGstab needs about {} iterations for {sides}", tens(many)),
                     _ => format!("BiCGstab hardly reduces the residual of {sides}"),
-                };
+                }
+            };
+            let reason = goes_to_multigrid.then(|| {
                 format!(
-                    "{progress}; multigrid costs as much as about {:.0} iterations for the setup and {:.0} for each \
+                    "{}; multigrid costs as much as about {:.0} iterations for the setup and {:.0} for each \
                      right-hand side",
-                    self.setup, self.solve
+                    progress(),
+                    self.setup,
+                    self.solve
                 )
             });
+            if self.may_try_cg && is_forecast && (goes_to_multigrid || whole > LONG) {
+                let trial = match &reason {
+                    Some(reason) => CgTrial {
+                        otherwise: Method::MULTIGRID,
+                        cost: self.setup / all + self.solve,
+                        reason: reason.clone(),
+                    },
+                    None => CgTrial { otherwise: Method::BICGSTAB, cost: ahead, reason: progress() },
+                };
+                let reason = format!("{}; CG gets a trial", progress());
+                self.advice = Some(Advice { method: Method::CG, reason, cg_trial: Some(trial) });
+                return true;
+            }
             (reason, Method::MULTIGRID)
         };
         let late = self.budget.as_mut().and_then(|budget| budget.ends(event, before + done));
         self.advice = match (reason, late) {
-            (Some(reason), _) => Some(Advice { method: next, reason }),
-            (None, late) => late.map(|reason| Advice { method: Method::CG, reason }),
+            (Some(reason), _) => Some(Advice::new(next, reason)),
+            (None, late) => late.map(|reason| Advice::new(Method::CG, reason)),
         };
         self.advice.is_some() || settled
     }
@@ -354,6 +433,11 @@ impl Adviser {
     pub fn advice(&self) -> Option<&Advice> {
         self.advice.as_ref()
     }
+}
+
+/// Returns a number of iterations, rounded to tens.
+fn tens(iterations: f64) -> f64 {
+    10.0 * (iterations / 10.0).round()
 }
 
 /// Returns the cost of a setup relative to that of a setup with default parameters.
@@ -480,6 +564,35 @@ mod tests {
         assert_eq!(stops(within(150), 1.0), Some(LEAST));
         assert_eq!(stops(within(100), 1.0), None, "too few are left");
         assert_eq!(stops(Adviser::without_multigrid(1e-10), 1.0), None);
+    }
+
+    /// Checks that CG gets a trial if BiCGstab needs many iterations or multigrid is advised, and that another method takes over as soon as
+    /// the forecast of CG is too high.
+    #[test]
+    fn cg_gets_a_trial_of_long_solves() {
+        let operator = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
+        let request = Request { precision: Precision::Half, sources: 12, ..Request::new(operator) };
+        let taking = |iterations: f64| 1e-10f64.powf(1.0 / iterations);
+        let with_cg = |adviser: Adviser| adviser.with_cg(true);
+        let trial_of = |mut adviser: Adviser, iterations| {
+            let stop = stop_of(&mut adviser, taking(iterations));
+            stop.map(|stop| (stop, adviser.advice().expect("advice").clone()))
+        };
+        assert_eq!(trial_of(with_cg(Adviser::without_multigrid(1e-10)), 0.9 * LONG), None);
+        let (stop, advice) = trial_of(with_cg(Adviser::without_multigrid(1e-10)), 800.0).expect("a long solve");
+        let trial = advice.cg_trial.expect("a trial");
+        assert_eq!((stop, advice.method, trial.otherwise), (BEGINNING, Method::CG, Method::BICGSTAB));
+        // BiCGstab needs 740 more iterations. CG may need 80 % of them after any of its iterations.
+        let of_cg = |iterations| trial_of(Adviser::of_cg(1e-10, trial.clone()), iterations);
+        assert_eq!(of_cg(600.0), None);
+        let (stop, back) = of_cg(700.0).expect("CG is too slow");
+        assert_eq!((stop, back.method, back.cg_trial), (CG_BEGINNING, Method::BICGSTAB, None));
+        // Multigrid costs 2400 / 12 + 165 iterations for each of 12 sources that are solved one by one.
+        let multigrid = with_cg(Adviser::of_bicgstab(&request, 1e-10, 1, false, true));
+        let (_, advice) = trial_of(multigrid, 1500.0).expect("a setup pays");
+        let trial = advice.cg_trial.expect("a trial");
+        assert_eq!((advice.method, trial.otherwise), (Method::CG, Method::MULTIGRID));
+        assert!((trial.cost - 365.0).abs() < 1.0, "{}", trial.cost);
     }
 
     #[test]

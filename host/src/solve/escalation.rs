@@ -243,26 +243,40 @@ impl<'a> EscalatingSolve<'a> {
             return Ok(None);
         }
         let mut adviser = adviser.for_trial();
-        let limits = Limits {
-            tol: self.tol,
-            max_iterations: TRIAL.min(self.limit),
-            patience: self.patience(),
-            request: &self.request,
+        self.run_trial(system, &mut adviser, observer)?;
+        let Some(advice) = adviser.advice().cloned() else {
+            // A trial of CG with all right-hand sides would cost too much.
+            self.adviser = self.adviser.take().map(|adviser| adviser.with_cg(false));
+            return Ok(None);
         };
-        let mut trial = OfTrial { observer, adviser: &mut adviser, is_cancelled: false };
+        self.tried.push(self.request.method);
+        let mut system = self.change_method(advice, observer)?;
+        if let Some(mut adviser) = self.adviser.take_if(|adviser| adviser.is_for(Method::CG)) {
+            system.narrow(1);
+            self.run_trial(&mut system, &mut adviser, observer)?;
+            if let Some(advice) = adviser.advice().cloned() {
+                self.tried.push(self.request.method);
+                self.adviser = Some(adviser);
+                system = self.change_method(advice, observer)?;
+            }
+        }
+        Ok(Some(system))
+    }
+    /// *Collective.* Solves for the first right-hand side until the adviser has decided, and discards the solution.
+    fn run_trial(&self, system: &mut MixedSystem, adviser: &mut Adviser, observer: &mut dyn Observer) -> Escalated {
+        let max_iterations = adviser.trial_iterations().min(self.limit);
+        let limits = Limits { tol: self.tol, max_iterations, patience: self.patience(), request: &self.request };
+        let mut trial = OfTrial { observer, adviser, is_cancelled: false };
         let ended = system.iterate(&limits, &mut trial);
         let is_cancelled = trial.is_cancelled;
-        system.narrow(nrhs);
+        system.narrow(self.problem.space().nrhs());
         // Numerical failures are left to the solve for all right-hand sides.
         if let Err(error) = ended
             && (is_cancelled || error.info().is_none())
         {
             return Err(error);
         }
-        system.pair.outer_space.zero(&mut system.x)?;
-        let Some(advice) = adviser.advice().cloned() else { return Ok(None) };
-        self.tried.push(self.request.method);
-        self.change_method(advice, observer).map(Some)
+        Ok(system.pair.outer_space.zero(&mut system.x)?)
     }
     /// Runs the method, stores the solution, and computes its true residual in double precision. Returns the reason if the method gave up.
     fn iterate(&mut self, system: &mut MixedSystem, observer: &mut dyn Observer) -> Escalated<Option<Unsolved>> {
@@ -302,16 +316,14 @@ impl<'a> EscalatingSolve<'a> {
         let (method, rest) = (self.request.method, self.rest());
         let may_help = may_escalate(error, &self.true_residual);
         Ok(if let Some(successor) = method.successor.filter(|_| self.request.escalate) {
-            may_help.then(|| Advice { method: successor, reason: format!("{}: {error}", method.name) })
+            may_help.then(|| Advice::new(successor, format!("{}: {error}", method.name)))
         } else if method == Method::BICGSTAB && self.fallback.is_there() && rest > 0 {
             // More reals for each link hardly help if double precision does not help.
             let is_double = self.level.precision == Precision::Double;
-            (is_double && may_help)
-                .then(|| Advice { method: self.fallback.take(rest, true), reason: format!("BiCGstab: {error}") })
+            (is_double && may_help).then(|| Advice::new(self.fallback.take(rest, true), format!("BiCGstab: {error}")))
         } else if !matches!(error, SolveError::Cancelled { .. }) && self.worst() > self.request.tol && rest > 0 {
             let ended = self.next_level().is_none() || !may_help;
-            (ended && self.fallback.comes_back(method))
-                .then(|| Advice { method: Method::BICGSTAB, reason: format!("CG: {error}") })
+            (ended && self.fallback.comes_back(method)).then(|| Advice::new(Method::BICGSTAB, format!("CG: {error}")))
         } else {
             None
         })
@@ -321,7 +333,11 @@ impl<'a> EscalatingSolve<'a> {
         self.watch.pause();
         let (iterations, rest) = (self.iterations(), self.rest());
         let is_multigrid = change.method == Method::MULTIGRID;
-        self.request.method = if !is_multigrid && self.fallback.is_there() && rest > 0 {
+        let ends_trial = self.adviser.as_ref().is_some_and(|of| of.is_for(Method::CG) && of.advice().is_some());
+        self.request.method = if ends_trial {
+            self.fallback.restore();
+            change.method
+        } else if !is_multigrid && self.fallback.is_there() && rest > 0 {
             // CG takes over instead of BiCGstab, which is too slow now or was too slow before multigrid began.
             self.fallback.take(rest, false)
         } else if change.method == Method::CG && !self.fallback.is_taken() {
@@ -333,9 +349,18 @@ impl<'a> EscalatingSolve<'a> {
         self.method_changes.push(MethodChange { iterations, method: self.request.method, reason: change.reason });
         let made = self.prepare(observer);
         if made.is_ok() {
-            let eager = self.fallback.is_there();
-            self.adviser =
-                (self.request.method == Method::MULTIGRID).then(|| Adviser::of_multigrid(self.tol).eager(eager));
+            let (method, nrhs) = (self.request.method, self.problem.space().nrhs());
+            self.adviser = match change.cg_trial {
+                Some(trial) if method == Method::CG => Some(Adviser::of_cg(self.tol, trial)),
+                trial if ends_trial || trial.is_some() => {
+                    let adviser = adviser(self.formats, &self.request, self.automatic, self.tol, nrhs)?;
+                    adviser.map(|adviser| adviser.with_cg(false).eager(self.fallback.is_there()))
+                }
+                _ => {
+                    let eager = self.fallback.is_there();
+                    (method == Method::MULTIGRID).then(|| Adviser::of_multigrid(self.tol).eager(eager))
+                }
+            };
             self.formats.domain().backend().synchronize().map_err(DeviceError::from)?;
         }
         self.watch.go_on();
@@ -476,7 +501,10 @@ fn adviser(
                 Adviser::of_bicgstab(request, tol, nrhs, state != MultigridState::Possible, is_gpu)
             }
         };
-        Some(if request.escalate { adviser.within(request.iteration_limit(None)) } else { adviser })
+        Some(match request.escalate {
+            true => adviser.within(request.iteration_limit(None)).with_cg(has_room_for_cg(formats, request, nrhs)?),
+            false => adviser,
+        })
     } else {
         None
     })
@@ -515,8 +543,6 @@ fn may_escalate(error: &Unsolved, true_residual: &[f64]) -> bool {
 
 /// Smallest batch whose first right-hand side is tried alone.
 const TRIED_BATCH: usize = 4;
-/// Maximum number of iterations of a trial. By then the forecast is good enough.
-const TRIAL: usize = 120;
 
 /// Observer of a trial, which stops when the adviser has decided. The user's observer receives a step of work for each iteration, and can
 /// stop the whole solve.

@@ -107,6 +107,31 @@ fn cg_takes_over_where_others_fail() {
     assert!(by_cg >= 5 && solved >= 8, "{by_cg} by CG, {solved} solved");
 }
 
+/// Near maximal twist, BiCGstab needs many times the iterations of CG. `auto` takes hardly more iterations than CG, for one source and for a
+/// batch, which the first source decides.
+#[test]
+fn cg_takes_over_before_others_fail() {
+    let lattice = Lattice::new([4, 4, 4, 4]).unwrap();
+    let domain = Domain::single(Cpu::new(None), lattice).unwrap();
+    let gauge = generate::weak_field(lattice, 40, 0.1);
+    let configuration = Configuration::new(&domain, &gauge);
+    let sources: Vec<HostSpinor> = (0..4).map(|seed| generate::random_source(lattice, 50 + seed)).collect();
+    let wilson = WilsonParams::from_mass(0.5 / 0.205 - 4.0, TimeBoundary::Antiperiodic);
+    // BiCGstab has made 60 iterations when it gives way, but none for a batch.
+    for (count, before) in [(1, 60), (4, 0)] {
+        let solve = |method| {
+            let request = Request { method, ..Request::new(TwistedParams { wilson, mu: 0.01 }) };
+            configuration.solve(&sources[..count], None, &request, &mut ()).expect("it converges").1
+        };
+        let [auto, cg] = [Method::AUTO, Method::CG].map(solve);
+        let iterations = [&auto, &cg].map(|report| report.info.iterations);
+        println!("{count}: {iterations:?}: {:?}", auto.method_changes);
+        assert_eq!((auto.method, auto.method_changes.len()), (Method::CG, 1));
+        // The first iterate is not zero but BiCGstab's, so CG may need a few iterations more.
+        assert!(iterations[0] <= before + iterations[1] + 10, "{iterations:?}");
+    }
+}
+
 /// A solve in which BiCGstab does not fail is the same with the automatic choice as with BiCGstab.
 #[test]
 fn a_solve_that_goes_well_is_by_bicgstab_alone() {

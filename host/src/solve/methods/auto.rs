@@ -6,13 +6,13 @@ use crate::domain::Result;
 
 impl Method {
     /// BiCGstab, which gives way to other methods. Multigrid takes over if it is faster for all of the [`Request::sources`], setup
-    /// included. CG on the normal equations takes over if BiCGstab gives up in double precision or is far from the solution after half of
-    /// the allowed iterations, or if multigrid does not converge.
+    /// included. CG on the normal equations takes over if a trial shows that it is faster than both, if BiCGstab gives up in double
+    /// precision or is far from the solution after half of the allowed iterations, or if multigrid does not converge.
     pub const AUTO: &'static Method = &Method {
         name: "auto",
         titles: ["BiCGstab, multigrid or CG"; 2],
-        help: "bicgstab, then multigrid once multigrid with its setup is faster for all sources together; cg if both \
-               fail",
+        help: "bicgstab, then multigrid once multigrid with its setup is faster for all sources together; cg if it is \
+               faster than both or if both fail",
         keys: multigrid::KEYS,
         // If the request sets the extents of aggregates, they must fit the lattice even if multigrid is never used.
         check: |request, local, grid| match request.multigrid.blocks[0] {
