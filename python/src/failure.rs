@@ -68,17 +68,10 @@ pub fn in_python(message: &str) -> String {
 /// Returns the message for a panic of the library, whose text is `text`.
 #[pyfunction]
 pub fn internal_error(text: &str) -> String {
-    format!(
-        "internal error of Ferrite {}: {text} (please report this message and the call that led to it)",
-        env!("CARGO_PKG_VERSION")
-    )
+    Failure::internal_error(text)
 }
 
 /// Calls `work`, and converts a panic to a failure. A panic is a bug of the library.
 pub fn caught<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(Failure::failed(internal_error(&text.unwrap_or_default())))
-    })
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Failure::of_panic(&*panic)))
 }

@@ -1,5 +1,6 @@
-//! Largest counts of work in one call of an interface.
+//! Largest counts of work in one call of an interface, and checks of numbers.
 use crate::solver::MOST_ITERATIONS;
+use crate::{Failure, Outcome};
 use ferrite::gauge::{generate, quenched};
 use ferrite::hmc::{fermions, stout, trajectory, wilson};
 use ferrite::observables::{flow, spectrum::smearing};
@@ -18,3 +19,33 @@ pub const BOUNDS: [(&str, u64); 10] = [
     ("smearing_levels", stout::MOST_SMEARING_LEVELS as u64),
     ("trajectory_steps", trajectory::MOST_STEPS as u64),
 ];
+
+/// Fails unless a number is finite and `fits` holds for it. `expected` describes such numbers in the message.
+///
+/// # Errors
+/// Other numbers.
+pub fn number(name: &str, value: f64, expected: &str, fits: impl Fn(f64) -> bool) -> Outcome {
+    match value.is_finite() && fits(value) {
+        true => Ok(()),
+        false => Err(Failure::refused(format!("{name} = {value}: expected {expected}"))),
+    }
+}
+
+/// Fails unless a whole number is at most `most`.
+///
+/// # Errors
+/// Larger numbers.
+pub fn at_most(name: &str, value: u64, most: u64) -> Outcome {
+    match value <= most {
+        true => Ok(()),
+        false => Err(Failure::refused(format!("{name} = {value}: expected a whole number of at most {most}"))),
+    }
+}
+
+/// Fails unless a number is finite and above 0.
+///
+/// # Errors
+/// Other numbers.
+pub fn positive(name: &str, value: f64) -> Outcome {
+    number(name, value, "a number above 0", |x| x > 0.0)
+}

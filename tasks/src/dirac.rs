@@ -1,11 +1,13 @@
 //! Dirac operators on links that stay on a device, for interfaces that make an operator once and use it many times: applications, solves,
 //! propagators and multigrid setups.
 use crate::batches::{BatchChoice, bytes};
+use crate::bounds::{at_most, positive};
+use crate::eigenvalues::{self, EigenvalueSettings};
 use crate::failure::FailureKind;
 use crate::grid_device::GridDevice;
 use crate::host_fields::{HeldFermion, HostFields, check_finite, check_finite_fields, components, site_shape};
 use crate::outcome::{self, SystemKind};
-use crate::solver::SolverSettings;
+use crate::solver::{MOST_ITERATIONS, SolverSettings};
 use crate::spectrum::one_time::{self, OneTime};
 use crate::spectrum::sink::SinkRequest;
 use crate::spectrum::spatial::SpatialWork;
@@ -14,6 +16,7 @@ use ferrite::backend::MAX_RHS_PER_LAUNCH;
 use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
 use ferrite::field::{DeviceArray, FieldShape, FullField};
 use ferrite::files::setup::links_checksum;
+use ferrite::gauge::generate;
 use ferrite::lattice::Section;
 use ferrite::multigrid::{Coarsening, Multigrid};
 use ferrite::observables::spectrum::contraction_bytes;
@@ -22,6 +25,7 @@ use ferrite::operators::{Operator, OperatorForm, WilsonLike};
 use ferrite::solve::setup_file::{self, SetupError};
 use ferrite::solve::{Configuration, Report, Request, SolveFailure, in_batches, names, shifts_in_batches};
 use ferrite::{FermionKind, LinkStorage, Precision};
+use ferrite_records::operator::{LargestRecord, SmallestRecord};
 use ferrite_records::solve::{ObservedShifts, ObservedSolve, SetupLevel, SetupRecord};
 use num_complex::Complex64;
 use serde::Deserialize;
@@ -415,6 +419,10 @@ impl LinkedDirac {
         let multigrid = made.map_err(|error| refused(SolveFailure::<Spinor>::Solver(error)))?;
         Ok(setup_record(&multigrid))
     }
+    /// Frees the multigrid setup.
+    pub fn forget_setup(&self) {
+        self.configuration.forget_multigrid();
+    }
     /// *Collective.* Writes the near-null vectors of the current multigrid setup to a file. Returns the number of vectors.
     ///
     /// # Errors
@@ -444,6 +452,30 @@ impl LinkedDirac {
         })?;
         request.multigrid.vectors = loaded.vectors;
         self.set_up_for(&request, observer)
+    }
+    /// *Collective.* Returns the smallest and the largest eigenvalue of M̂†M̂, where M̂ is the even-odd preconditioned operator on the even
+    /// sites; of M†M for staggered operators.
+    ///
+    /// # Errors
+    /// Settings that make no sense, solvers that give up, and failures of the device.
+    pub fn eigenvalues(
+        &self,
+        settings: &EigenvalueSettings,
+        observer: &mut dyn Observer,
+    ) -> Outcome<(SmallestRecord, LargestRecord)> {
+        positive("tol", settings.tol)?;
+        at_most("steps", settings.steps as u64, MOST_ITERATIONS as u64)?;
+        at_most("max_iterations", settings.max_iterations as u64, MOST_ITERATIONS as u64)?;
+        let domain = self.configuration.domain();
+        let mut start = FullField::zero(domain, FieldShape::new(self.kind(), Precision::Double, 1))?;
+        match self.kind() {
+            FermionKind::Wilson => start.upload(&[generate::random_source::<Spinor>(self.part, settings.seed)])?,
+            FermionKind::Staggered => {
+                start.upload(&[generate::random_source::<ColourVector>(self.part, settings.seed)])?
+            }
+        }
+        let bounds = self.configuration.spectral_bounds(&self.operator, &start, &settings.params(), observer);
+        Ok(eigenvalues::records(&bounds.map_err(refused)?))
     }
     fn wilson_like(&self) -> Outcome<WilsonLike> {
         let operator = self.operator.parameters::<WilsonLike>().copied();

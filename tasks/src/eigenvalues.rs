@@ -16,11 +16,13 @@ use ferrite::{FermionKind, LinkStorage, Precision};
 use ferrite_inputs::Input;
 use ferrite_records::operator::{EigenvaluesLine, EigenvaluesRecord, LargestRecord, SmallestRecord, SpectrumRange};
 use ferrite_records::progress::ProgressLine;
+use serde::Deserialize;
 use solvers::{SmallestEigenvalue, SolveError, SolverParams};
 use std::path::{Path, PathBuf};
 
 /// Requested accuracy of eigenvalues, and limits on Lanczos steps and CG iterations.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct EigenvalueSettings {
     /// Requested residual of the Ritz vectors, relative to the eigenvalue.
     pub tol: f64,
@@ -39,7 +41,7 @@ impl Default for EigenvalueSettings {
 }
 
 impl EigenvalueSettings {
-    fn params(&self) -> EigenvalueParams {
+    pub(crate) fn params(&self) -> EigenvalueParams {
         let EigenvalueSettings { tol, steps, max_iterations, .. } = *self;
         // The error of the solutions enters the eigenvalue linearly, but the residual of the Ritz vector enters squared.
         let solver = SolverParams { tol: (1e-3 * tol).max(1e-13), max_iterations, ..Default::default() };
@@ -197,22 +199,29 @@ fn line(
     operator: &Operator,
     layout: &Layout,
 ) -> EigenvaluesLine {
-    let (SmallestEigenvalue { ritz, bounds: [low, high], steps, iterations }, largest) =
-        (bounds.smallest, bounds.largest);
-    let d_dagger_d = of_hops(operator, ritz).zip(of_hops(operator, largest.ritz));
+    let (smallest, largest) = records(bounds);
+    let d_dagger_d = of_hops(operator, smallest.value).zip(of_hops(operator, largest.value));
     EigenvaluesLine {
         file: path.into(),
         system: plan.record(operator),
         mass: operator.mass(),
         layout: layout.record(),
-        largest: LargestRecord {
-            value: largest.ritz,
-            low: largest.ritz - largest.residual,
-            high: largest.bound(),
-            steps: largest.steps,
-        },
-        smallest: SmallestRecord { value: ritz, low, high, steps, iterations },
-        condition: largest.ritz / ritz,
+        condition: largest.value / smallest.value,
+        largest,
+        smallest,
         d_dagger_d: d_dagger_d.map(|(smallest, largest)| SpectrumRange { smallest, largest }),
     }
+}
+
+/// Returns the records of the smallest and the largest eigenvalue.
+pub(crate) fn records(bounds: &SpectralBounds) -> (SmallestRecord, LargestRecord) {
+    let (SmallestEigenvalue { ritz, bounds: [low, high], steps, iterations }, largest) =
+        (bounds.smallest, bounds.largest);
+    let largest = LargestRecord {
+        value: largest.ritz,
+        low: largest.ritz - largest.residual,
+        high: largest.bound(),
+        steps: largest.steps,
+    };
+    (SmallestRecord { value: ritz, low, high, steps, iterations }, largest)
 }

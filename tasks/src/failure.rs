@@ -11,6 +11,7 @@ pub use ferrite_inputs::kind::ReadBy;
 use ferrite_records::program::ErrorMessage;
 use ferrite_report::ReportError;
 use solvers::SolveError;
+use std::any::Any;
 use std::fmt::Display;
 use std::process::ExitCode;
 
@@ -137,6 +138,17 @@ impl Failure {
         let system = matches!(error.problem, Problem::Io { .. } | Problem::Comm(_));
         let code = if system { Code::Failed } else { Code::Refused };
         Self { shared: met_by_all(&error), ..Self::new(code, error) }.of_kind(FailureKind::File)
+    }
+    /// Returns the failure of work that panicked, which is a bug of the library. `panic` is what the panic left.
+    pub fn of_panic(panic: &(dyn Any + Send)) -> Self {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
+        Self::failed(Self::internal_error(text))
+    }
+    /// Returns the message for a panic of the library, whose text is `text`.
+    pub fn internal_error(text: &str) -> String {
+        let version = env!("CARGO_PKG_VERSION");
+        format!("internal error of Ferrite {version}: {text} (please report this message and the call that led to it)")
     }
     /// Returns the failure of work that ended because a stop was requested.
     pub fn stopped() -> Self {

@@ -5,14 +5,14 @@
 //! | [`solve`], [`checked`], [`plan`], [`method`], [`multigrid`], [`schwarz`], [`keys`] | solves: keys of the input, the request for the library, and the run |
 //! | [`solver`], [`outcome`] | settings of a solver by name, and outcomes of solves as records |
 //! | [`dirac`], [`links`], [`host_fields`], [`grid_device`] | operators, links and fields that an interface keeps, on a device that it opened by name |
-//! | [`parameters`], [`catalogue`], [`bounds`] | operators and quarks from named texts, lists of operators and methods, largest counts |
+//! | [`parameters`], [`json`], [`catalogue`], [`bounds`] | operators and quarks from named texts, requests from JSON objects, lists of operators and methods, largest counts |
 //! | [`spectrum`], [`fits`] | propagators, correlators and effective masses of hadrons; fits of correlators |
 //! | [`measure`], [`eigenvalues`], [`trace`] | loops and the gradient flow, spectral bounds, traces from noise vectors |
 //! | [`apply`], [`quenched`], [`link_job`], [`smear`], [`fix_gauge`], [`improved_links`], [`plaquette`] | applications of operators; links that are generated, smeared, gauge-fixed, or made fat and long; plaquettes |
 //! | [`batches`], [`batch`] | batches of right-hand sides that are solved together |
 //! | [`host_links`], [`stout`], [`link_smearing`], [`fields`], [`setup_file`], [`configured`], [`line_file`], [`target`], [`plot`], [`named`] | links, fields and results in files |
 //! | [`device`], [`layout`], [`communicator`], [`session`], [`ahead`], [`profile`] | devices and processes |
-//! | [`ensemble`], [`observables`] | quarks of an ensemble, their rational functions and the parts of the action; records of observables |
+//! | [`ensemble`], [`evolution`], [`observables`] | quarks of an ensemble, their rational functions and the parts of the action; trajectories step by step; records of observables |
 //! | [`failure`], [`observer`], [`progress`], [`provenance`], [`terminal`] | failures, progress and logs of a run |
 #![deny(unsafe_code)]
 
@@ -29,6 +29,7 @@ pub mod device;
 pub mod dirac;
 pub mod eigenvalues;
 pub mod ensemble;
+pub mod evolution;
 pub mod failure;
 pub mod fields;
 pub mod fits;
@@ -37,6 +38,7 @@ pub mod grid_device;
 pub mod host_fields;
 pub mod host_links;
 pub mod improved_links;
+pub mod json;
 pub mod keys;
 pub mod layout;
 pub mod line_file;

@@ -1,11 +1,12 @@
 //! Stout, APE and HYP smearing of links as one type.
+use crate::bounds::{at_most, number};
 use crate::{Failure, Outcome, text};
 use ferrite::Precision;
 use ferrite::domain::{Part, Result};
 use ferrite::field::GaugeField;
 use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
 use ferrite::halo::Needs;
-use ferrite::hmc::stout::StoutSmearing;
+use ferrite::hmc::stout::{LARGEST_RHO, MOST_SMEARING_LEVELS, StoutSmearing};
 use serde::Deserialize;
 use std::ops::ControlFlow;
 
@@ -20,24 +21,36 @@ pub enum LinkSmearing {
 
 /// Request for a smearing of links, by name.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SmearingRequest {
     /// Name of the smearing: `stout`, `ape` or `hyp`.
     pub kind: String,
     /// Weights of the staples: ρ for stout, α for APE, or α₁, α₂, α₃ for HYP smearing.
     pub weights: Vec<f64>,
     /// Number of smearing steps.
+    #[serde(default = "one")]
     pub levels: usize,
     /// Whether only spatial links are smeared, by spatial staples.
+    #[serde(default)]
     pub spatial: bool,
+}
+
+fn one() -> usize {
+    1
 }
 
 impl SmearingRequest {
     /// Returns the smearing that the request names.
     ///
     /// # Errors
-    /// An unknown name, and another number of weights than the smearing has.
+    /// An unknown name, another number of weights than the smearing has, weights out of range, and too many steps.
     pub fn smearing(&self) -> Outcome<LinkSmearing> {
         let SmearingRequest { levels, spatial, .. } = *self;
+        at_most("levels", levels as u64, MOST_SMEARING_LEVELS.into())?;
+        let most = if self.kind == "stout" { LARGEST_RHO } else { 1.0 };
+        for weight in &self.weights {
+            number("weights", *weight, &format!("a number from 0 to {most}"), |x| (0.0..=most).contains(&x))?;
+        }
         let projected = |sums| Ok(LinkSmearing::Projected(ProjectedSmearing { sums, levels, spatial }));
         match (self.kind.as_str(), self.weights.as_slice()) {
             ("stout", &[rho]) => Ok(LinkSmearing::Stout(StoutSmearing { rho, levels, spatial })),

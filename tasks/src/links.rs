@@ -1,5 +1,6 @@
 //! Links of a configuration in host memory, for interfaces that keep links beside a device: files, measurements, smearing, flow, gauge
 //! fixing and heat bath.
+use crate::bounds::{at_most, number, positive};
 use crate::dirac::check;
 use crate::ensemble::failed;
 use crate::grid_device::GridDevice;
@@ -13,10 +14,10 @@ use ferrite::files::{
 };
 use ferrite::gauge::fixing::relax::{Gauge, Relaxation, omega_for};
 use ferrite::gauge::measure;
-use ferrite::gauge::quenched::{Generator, Start};
+use ferrite::gauge::quenched::{Generator, MOST_PASSES, Start};
 use ferrite::lattice::Section;
 use ferrite::observables::field_strength::field_strengths;
-use ferrite::observables::flow::{Flow, FlowAction, FlowPoint, scale_t0, scale_w0};
+use ferrite::observables::flow::{Flow, FlowAction, FlowPoint, MOST_FLOW_STEPS, scale_t0, scale_w0};
 use ferrite::observables::loops::LoopMeans;
 use ferrite_records::links::{FlowSteps, LinksDescription, MeasuredLoops};
 use serde::Deserialize;
@@ -38,8 +39,10 @@ pub type GoOn<'a> = &'a mut dyn FnMut() -> ControlFlow<()>;
 
 /// Request for a gradient flow: the action, the final flow time and the length of a step.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FlowRequest {
-    /// Name of the action whose gradient the flow follows.
+    /// Name of the action whose gradient the flow follows; `wilson` by default.
+    #[serde(default = "wilson")]
     pub action: String,
     /// Flow time at the end, in units of a².
     pub time: f64,
@@ -47,8 +50,13 @@ pub struct FlowRequest {
     pub step: f64,
 }
 
+fn wilson() -> String {
+    FlowAction::Wilson.name().into()
+}
+
 /// Request for gauge fixing by over-relaxation.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FixingRequest {
     /// Name of the gauge: `coulomb` or `landau`.
     pub gauge: String,
@@ -56,12 +64,18 @@ pub struct FixingRequest {
     pub tol: f64,
     /// Over-relaxation parameter; `None` for a value that depends on the extents of the lattice.
     pub overrelax: Option<f64>,
-    /// Maximum number of sweeps.
+    /// Maximum number of sweeps; 20,000 by default.
+    #[serde(default = "many_sweeps")]
     pub max_sweeps: usize,
+}
+
+fn many_sweeps() -> usize {
+    20_000
 }
 
 /// Request for links of SU(3) gauge theory by heat bath and over-relaxation.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct QuenchedRequest {
     /// Gauge coupling β.
     pub beta: f64,
@@ -69,12 +83,19 @@ pub struct QuenchedRequest {
     pub seed: u64,
     /// Number of sweeps.
     pub sweeps: u32,
-    /// Number of over-relaxation updates in a sweep.
+    /// Number of over-relaxation updates in a sweep; 4 by default.
+    #[serde(default = "four")]
     pub overrelax: u32,
     /// Whether the chain starts from random links, not from unit links; unused if initial links are given.
+    #[serde(default)]
     pub hot: bool,
     /// Number of heat-bath passes that generated the initial links with the same seed; 0 for links from elsewhere.
+    #[serde(default)]
     pub passes: u32,
+}
+
+fn four() -> u32 {
+    4
 }
 
 /// Links in a gauge, with the accuracy of the gauge condition.
@@ -198,6 +219,9 @@ impl LatticeLinks {
         go_on: GoOn<'_>,
     ) -> Outcome<(HostGauge, FlowSteps)> {
         let FlowRequest { action, time, step } = request;
+        positive("time", *time)?;
+        positive("step", *step)?;
+        number("time / step", time / step, "fewer steps", |steps| steps <= MOST_FLOW_STEPS as f64)?;
         let Some(action) = FlowAction::ALL.into_iter().find(|known| known.name() == action) else {
             let names = FlowAction::ALL.map(FlowAction::name).join(", ");
             return Err(Failure::refused(format!("'{action}' is not an action of the flow: choose one of {names}")));
@@ -227,6 +251,10 @@ impl LatticeLinks {
                 return Err(Failure::refused(format!("'{other}' is not a gauge: choose 'coulomb' or 'landau'")));
             }
         };
+        number("tol", request.tol, "a number of at least 1e-28", |tol| tol >= 1e-28)?;
+        if let Some(overrelax) = request.overrelax {
+            number("overrelax", overrelax, "a number of at least 1 and below 2", |x| (1.0..2.0).contains(&x))?;
+        }
         let omega = request.overrelax.unwrap_or_else(|| omega_for(self.part.global, kind));
         let mut relaxation = Relaxation::new(&device.domain(&self.part)?, &self.gauge, kind, omega)?;
         let mut state = relaxation.state()?;
@@ -274,6 +302,10 @@ pub fn quenched(
                    links on this lattice and device";
         return Err(Failure::refused(why));
     }
+    number("beta", request.beta, "a number from 0 to 1e6", |beta| (0.0..=1e6).contains(&beta))?;
+    let (sweeps, passes) = (u64::from(request.sweeps), 1 + u64::from(request.overrelax));
+    at_most("sweeps (1 + overrelax)", sweeps.saturating_mul(passes), MOST_PASSES)?;
+    at_most("passes + sweeps", sweeps + u64::from(request.passes), u32::MAX.into())?;
     let start = match start {
         Some(links) => Start::Links(&links.gauge, request.passes),
         None if request.hot => Start::Hot,

@@ -104,6 +104,27 @@ fn choice<T: Copy>(key: &str, name: Option<&String>, choices: &[(&'static str, T
 }
 
 impl SolverSettings {
+    /// Names of all settings, except those of [`names_of_counts`](Self::names_of_counts).
+    pub const NAMES: [&'static str; 14] = [
+        "solver",
+        "precision",
+        "outer",
+        "reconstruct",
+        "tol",
+        "max_iterations",
+        "batch",
+        "escalate",
+        "strategy",
+        "vectors",
+        "levels",
+        "blocks",
+        "improvements",
+        "setup_precision",
+    ];
+    /// Returns the names of the parameters of methods that are whole numbers.
+    pub fn names_of_counts() -> Vec<String> {
+        METHODS.iter().flat_map(|method| method.counts).map(|key| name_of(key.key.name)).collect()
+    }
     /// Returns the request for a solve with the operator `operator`.
     ///
     /// # Errors

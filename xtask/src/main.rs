@@ -5,6 +5,7 @@
 
 mod book;
 mod build_ptx;
+mod capi;
 mod check_ptx;
 mod demo;
 mod dependencies;
@@ -42,6 +43,7 @@ Usage: cargo xtask <command> [options]      (cargo xtask <command> --help explai
   book        build the book of docs/, and run every command in it
   dist        make an archive that runs on other machines
   wheel       make the Python package
+  capi        make the libraries for C
   words       list words that docs/style.md rules out
 ";
 
@@ -73,6 +75,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "book" => (book::BOOK_HELP, book::run),
         "dist" => (dist::DIST_HELP, dist::run),
         "wheel" => (python::WHEEL_HELP, python::run),
+        "capi" => (capi::CAPI_HELP, capi::run),
         "words" => (words::WORDS_HELP, words::run),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

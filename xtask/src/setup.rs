@@ -14,7 +14,8 @@ use crate::toolchain::{DEBIAN_PACKAGES, NIGHTLY, Toolchain, ToolchainKind};
 
 /// Help text of the command.
 pub const SETUP_HELP: &str = "\
-Install missing tools: a compiler for the GPU kernels, NVIDIA's assembler and MPI. Existing tools are not changed, so that
+Install missing tools: a compiler for the GPU kernels, NVIDIA's assembler, MPI, and compilers for the examples in C, C++
+and Fortran. Existing tools are not changed, so that
 a second run needs no network.
 
 Usage: cargo xtask setup [--toolchain nightly|debian]
@@ -34,6 +35,9 @@ const PACKAGES_LIMIT: Duration = Duration::from_secs(900);
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(300);
 /// Package requested from pip: CUDA 13.0's compiler, the release that the supported drivers understand.
 const PTXAS_PACKAGE: &str = "nvidia-cuda-nvcc==13.0.*";
+/// Programs that make the libraries for C and compile their examples, and the packages that contain them.
+const COMPILERS: [&str; 7] = ["cc", "c++", "gfortran", "cmake", "objcopy", "ar", "pkg-config"];
+const COMPILER_PACKAGES: [&str; 6] = ["gcc", "g++", "gfortran", "cmake", "binutils", "pkg-config"];
 /// Packages of MPI, and of the library that reads its header for the crate `mpi`.
 const MPI_PACKAGES: [&str; 3] = ["libopenmpi-dev", "openmpi-bin", "libclang-dev"];
 
@@ -58,6 +62,7 @@ pub fn setup(root: &Path, choice: Option<ToolchainKind>) -> Result<()> {
         ),
     }
     mpi();
+    compilers();
     Ok(())
 }
 
@@ -182,6 +187,27 @@ fn find_file(folder: &Path, wanted: fn(&str) -> bool) -> Option<PathBuf> {
     let here =
         paths.iter().find(|path| path.is_file() && path.file_name().is_some_and(|n| wanted(&n.to_string_lossy())));
     here.cloned().or_else(|| paths.iter().filter(|path| path.is_dir()).find_map(|path| find_file(path, wanted)))
+}
+
+/// Reports whether the compilers for the examples of the C interface are installed, and installs them if not.
+fn compilers() {
+    let missing = missing_compilers();
+    if !missing.is_empty()
+        && let Err(error) = install_packages(&COMPILER_PACKAGES)
+    {
+        println!("{}: {error:#}", missing.join(", "));
+    }
+    match missing_compilers().as_slice() {
+        [] => println!("compilers for examples in C, C++ and Fortran: installed"),
+        missing => {
+            println!("{} cannot be found; the examples of the C interface are then left out", missing.join(", "))
+        }
+    }
+}
+
+/// Returns the programs that are missing for the examples of the C interface.
+pub fn missing_compilers() -> Vec<&'static str> {
+    COMPILERS.into_iter().filter(|name| process::on_path(name).is_none()).collect()
 }
 
 /// Reports whether MPI is installed, and installs it if not.

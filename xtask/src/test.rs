@@ -13,12 +13,12 @@ use anyhow::{Context, Result, anyhow, bail};
 use self::passed::Passed;
 use self::suite::Suite;
 use crate::process::{self, PROFILE, cargo};
-use crate::{book, build_ptx, check_ptx, dependencies, dist, embed, python, rooms, setup, unsafe_rooms, words};
+use crate::{book, build_ptx, capi, check_ptx, dependencies, dist, embed, python, rooms, setup, unsafe_rooms, words};
 
 /// Help text of the command.
 pub const TEST_HELP: &str = "\
 Run everything that continuous integration runs: formatting, dependencies, places of `unsafe`, dependencies between rooms,
-setup, build-ptx, check-ptx, clippy, the tests, the Python package, the examples, a separate program that uses the crates
+setup, build-ptx, check-ptx, clippy, the tests, the Python package, the libraries for C, the examples, a separate program that uses the crates
 (with and without CUDA, and with one format), the book with its commands, an archive for other machines, compilation of
 the fuzz targets, and the documentation without warnings. Stops at the first failure. rustfmt and clippy are installed with
 rustup if the toolchain does not include them.
@@ -124,7 +124,7 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 /// Names of the steps that `--only` can select.
-const STEPS: [&str; 20] = [
+const STEPS: [&str; 21] = [
     "formatting",
     "dependencies",
     "where `unsafe` is",
@@ -137,6 +137,7 @@ const STEPS: [&str; 20] = [
     "program",
     "tests",
     "Python",
+    "C",
     "book",
     "archive",
     "examples",
@@ -218,6 +219,14 @@ fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut S
     if let Some(why) = no_python {
         steps.left_out("tests in Python", &why);
     }
+    let mut no_compiler = None;
+    steps.step("C", || {
+        no_compiler = capi::check(root, &workspace, &features)?;
+        Ok(())
+    })?;
+    if let Some(why) = no_compiler {
+        steps.left_out("libraries for C", &why);
+    }
     let mut no_pages = None;
     steps.step("book", || {
         let studies = program.with_file_name("ferrite-studies");
@@ -272,7 +281,7 @@ fn with_mpi(steps: &mut Steps) -> Result<Vec<String>> {
     match setup::find_mpi() {
         Ok(_) => Ok(vec![
             "--features".into(),
-            "comms/mpi,ferrite/mpi,ferrite-cli/mpi,ferrite-python/mpi,ferrite-tests/mpi".into(),
+            "comms/mpi,ferrite/mpi,ferrite-capi/mpi,ferrite-cli/mpi,ferrite-python/mpi,ferrite-tests/mpi".into(),
         ]),
         Err(missing) if process::in_ci() => bail!("the tests with MPI cannot run: {missing}"),
         Err(missing) => {

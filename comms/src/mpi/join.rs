@@ -13,8 +13,8 @@ impl Mpi {
     /// The duplicates of the communicator are not freed.
     ///
     /// # Errors
-    /// Fails if MPI is not initialised, is finalised, or has less than `MPI_THREAD_SERIALIZED`, because another thread
-    /// may have initialised it; if this thread uses MPI already; if processes that were started together cannot find
+    /// Fails if MPI is not initialised, is finalised, or has less than `MPI_THREAD_SERIALIZED` and was initialised by another
+    /// thread; if this thread uses MPI already; if processes that were started together cannot find
     /// each other; or if the library fails.
     ///
     /// # Safety

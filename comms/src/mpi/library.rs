@@ -144,13 +144,18 @@ pub(super) fn join() -> Result<&'static str, CommError> {
     }
     // SAFETY: between start and end of MPI.
     check("MPI_Query_thread", unsafe { ffi::MPI_Query_thread(&mut level) })?;
+    let mut is_main = 0;
+    // SAFETY: between start and end of MPI.
+    check("MPI_Is_thread_main", unsafe { ffi::MPI_Is_thread_main(&mut is_main) })?;
     match level_name(level) {
-        name @ ("MPI_THREAD_MULTIPLE" | "MPI_THREAD_SERIALIZED") => {
+        // With the other levels, only the thread that initialised MPI may call it.
+        name if is_main != 0 || ["MPI_THREAD_MULTIPLE", "MPI_THREAD_SERIALIZED"].contains(&name) => {
             USABLE.set(Usable::Joined);
             Ok(name)
         }
         name => refused(format!(
-            "MPI was initialised with {name}; initialise it with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE"
+            "MPI was initialised with {name} on another thread; initialise it with MPI_THREAD_SERIALIZED or \
+             MPI_THREAD_MULTIPLE"
         )),
     }
 }

@@ -161,6 +161,11 @@ impl<'g> Configuration<'g> {
         let made = WilsonFormats::new(self, operator, 1)?.multigrid(params, storage, observer)?;
         Ok(made.expect("Wilson-like operators have multigrid").shared())
     }
+    /// Frees the multigrid setup, and forgets near-null vectors that were supplied.
+    pub fn forget_multigrid(&self) {
+        self.multigrid.take();
+        self.near_null_vectors.take();
+    }
     /// Returns the multigrid setup that was made last and its operator; `None` if there is none.
     pub fn multigrid_setup(&self) -> Option<(WilsonLike, Rc<Multigrid>)> {
         self.multigrid.borrow().clone()

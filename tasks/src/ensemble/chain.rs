@@ -1,6 +1,7 @@
 //! A Markov chain that an interface describes by names and numbers. It is run one trajectory at a time.
 
 use super::quarks::{EnsembleQuarks, energies, failed, without_action};
+use crate::bounds::{at_most, number, positive};
 use crate::{Failure, Outcome, parameters};
 use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
@@ -10,7 +11,7 @@ use ferrite::hmc::fermions::ShiftedSolver;
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
 use ferrite::hmc::links::{EvolvingLinks, StopSignal};
 use ferrite::hmc::quarks::QuarkGroup;
-use ferrite::hmc::trajectory::{Chain, LevelPlan, Plan};
+use ferrite::hmc::trajectory::{Chain, LevelPlan, MOST_LEVELS, MOST_STEPS, Plan};
 use ferrite::{FermionKind, Precision};
 use ferrite_records::ensemble::MadeTrajectory;
 use serde::Deserialize;
@@ -98,6 +99,7 @@ pub fn shifted_solver(single: bool, tol: Vec<f64>) -> ShiftedSolver {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct NamedGaugeAction {
     /// Name of the action.
+    #[serde(alias = "action")]
     pub name: String,
     /// Parameters of the gauge action.
     #[serde(flatten)]
@@ -105,7 +107,11 @@ pub struct NamedGaugeAction {
 }
 
 impl NamedGaugeAction {
-    fn action(&self) -> Outcome<GaugeAction> {
+    /// Returns the gauge action.
+    ///
+    /// # Errors
+    /// A name that does not exist, and parameters that the action does not have.
+    pub fn action(&self) -> Outcome<GaugeAction> {
         let NamedGaugeAction { name, parameters } = self;
         let action = named("gauge action", &ActionName::ALL, name)?;
         if action == ActionName::LuscherWeisz && parameters.u0.is_none() {
@@ -122,7 +128,7 @@ impl NamedGaugeAction {
 
 /// Quarks of a chain, described by names and numbers.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct NamedQuarks {
     /// Type of the quarks: `two` or `one` for the flavours of Wilson-like quarks, or `staggered`.
     pub kind: String,
@@ -155,7 +161,23 @@ pub struct NamedQuarks {
 }
 
 impl NamedQuarks {
-    fn group(&self) -> Outcome<QuarkGroup> {
+    /// Names of all fields except the parameters of the operator.
+    pub const NAMES: [&'static str; 13] = [
+        "kind",
+        "operator",
+        "title",
+        "level",
+        "stout_rho",
+        "stout_levels",
+        "heavier",
+        "twists",
+        "method",
+        "guesses",
+        "masses",
+        "flavours",
+        "pseudofermions",
+    ];
+    pub(crate) fn group(&self) -> Outcome<QuarkGroup> {
         let (kind, flavours) = match self.kind.as_str() {
             "two" => (FermionKind::Wilson, "2".into()),
             "one" => (FermionKind::Wilson, "1".into()),
@@ -186,26 +208,32 @@ impl NamedQuarks {
 
 /// Request for a Markov chain: gauge action, quarks, integrators, tolerances and the seed.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ChainRequest {
     /// Gauge action.
     pub gauge: NamedGaugeAction,
     /// Quarks, one entry for each fermion monomial.
+    #[serde(default)]
     pub quarks: Vec<NamedQuarks>,
-    /// Length of a trajectory in molecular-dynamics time.
+    /// Length of a trajectory in molecular-dynamics time; 1 by default.
+    #[serde(default = "unit_length")]
     pub length: f64,
     /// Number of steps of each level of quarks, outermost first.
     pub steps: Vec<usize>,
     /// Number of steps of the gauge force within a step of the innermost level of quarks.
     pub gauge_steps: Option<usize>,
-    /// Name of the integrator of the quark levels.
+    /// Name of the integrator of the quark levels; `omelyan` by default.
+    #[serde(default = "omelyan")]
     pub integrator: String,
-    /// Name of the integrator of the gauge level.
-    pub gauge_integrator: String,
+    /// Name of the integrator of the gauge level; that of the quark levels by default.
+    pub gauge_integrator: Option<String>,
     /// Seed of all random numbers.
     pub seed: u64,
     /// Number of trajectories at the start that are accepted without a Metropolis step.
+    #[serde(default)]
     pub thermalise: u32,
-    /// Precision of the solvers and forces in molecular dynamics: `single` or `double`.
+    /// Precision of the solvers and forces in molecular dynamics: `single` or `double`, the default.
+    #[serde(default = "double")]
     pub precision: String,
     /// Requested tolerance of the solvers in molecular dynamics.
     pub dynamics_tol: Option<f64>,
@@ -213,6 +241,16 @@ pub struct ChainRequest {
     pub action_tol: Option<f64>,
     /// Friction of the momenta, which are partly kept between trajectories; `None` if each trajectory draws new momenta.
     pub friction: Option<f64>,
+}
+
+fn unit_length() -> f64 {
+    1.0
+}
+fn omelyan() -> String {
+    "omelyan".into()
+}
+fn double() -> String {
+    "double".into()
 }
 
 /// Plan of a chain, from which chains can start on any links.
@@ -229,9 +267,11 @@ impl ChainRequest {
     /// # Errors
     /// Names that do not exist, parameters that make no sense, and quarks on a level that does not exist.
     pub fn plan(&self) -> Outcome<ChainPlan> {
+        self.check()?;
         let groups = self.quarks.iter().map(NamedQuarks::group).collect::<Outcome<Vec<_>>>()?;
         let schemes = Scheme::named(MINIMUM_NORM);
-        let [outer, inner] = [&self.integrator, &self.gauge_integrator].map(|name| named("integrator", &schemes, name));
+        let inner = self.gauge_integrator.as_ref().unwrap_or(&self.integrator);
+        let [outer, inner] = [&self.integrator, inner].map(|name| named("integrator", &schemes, name));
         let integrators = Integrators { outer: outer?, inner: inner?, gauge_steps: self.gauge_steps };
         let of_parts: Vec<usize> = groups.iter().flat_map(|group| group.levels()).collect();
         if let Some(level) = of_parts.iter().find(|level| **level >= self.steps.len()) {
@@ -257,6 +297,29 @@ impl ChainRequest {
         };
         let solvers = [shifted_solver(single, vec![of_dynamics]), shifted_solver(false, vec![of_action])];
         Ok(ChainPlan { plan, groups, solvers })
+    }
+}
+
+impl ChainRequest {
+    /// Fails for numbers that are out of range.
+    fn check(&self) -> Outcome {
+        positive("length", self.length)?;
+        let levels = self.steps.len();
+        if !(1..=MOST_LEVELS).contains(&levels) || self.steps.contains(&0) || self.gauge_steps == Some(0) {
+            let why = format!("steps = {:?}: expected numbers above 0 for 1 to {MOST_LEVELS} levels", self.steps);
+            return Err(Failure::refused(why));
+        }
+        let all = self.steps.iter().chain(&self.gauge_steps);
+        at_most("steps", all.fold(1, |all: u64, steps| all.saturating_mul(*steps as u64)), MOST_STEPS as u64)?;
+        for (name, tol) in [("dynamics_tol", self.dynamics_tol), ("action_tol", self.action_tol)] {
+            let tol = tol.unwrap_or(1e-6);
+            number(name, tol, "a number of at least 1e-18 and below 1", |tol| (1e-18..1.0).contains(&tol))?;
+        }
+        positive("friction", self.friction.unwrap_or(1.0))?;
+        if !["single", "double"].contains(&self.precision.as_str()) {
+            return Err(Failure::refused(format!("precision = {}: expected double or single", self.precision)));
+        }
+        at_most("thermalise", self.thermalise.into(), u32::MAX as u64 - 2)
     }
 }
 
@@ -364,7 +427,7 @@ mod tests {
             steps: vec![4, 2],
             gauge_steps: None,
             integrator: "omelyan".into(),
-            gauge_integrator: "leapfrog".into(),
+            gauge_integrator: None,
             seed: 1,
             thermalise: 2,
             precision: "double".into(),

@@ -6,7 +6,7 @@ pub mod forces;
 pub mod input;
 mod needs;
 mod precision;
-mod quarks;
+pub(crate) mod quarks;
 mod record;
 mod replay;
 mod resume;

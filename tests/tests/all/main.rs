@@ -11,6 +11,7 @@ mod three_point;
 mod trajectories;
 
 mod boundary_angles;
+mod c_interface;
 mod cli;
 mod cli_check;
 mod cli_eigenvalues;

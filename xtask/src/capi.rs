@@ -1,0 +1,315 @@
+//! `cargo xtask capi`: makes the libraries for C, and runs their examples.
+//!
+//! The crate becomes a static library first. Its symbols include those of Rust and, with CUDA, 354 names of the driver;
+//! both libraries that programs link show only the names of the interface.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::process::{self, PROFILE, cargo};
+use crate::{build_ptx, setup};
+
+/// Help text of the command.
+pub const CAPI_HELP: &str = "\
+Make the libraries for C in target/capi, with GPU kernels: include/ferrite.h, lib/libferrite.so, lib/libferrite.a, and files for
+pkg-config and CMake. A GPU's driver is loaded when a GPU is requested, so that no CUDA toolkit is needed.
+
+Usage: cargo xtask capi [--mpi] [--prefix DIR]
+
+  --mpi         support several processes with this machine's MPI library; programs pass their communicator
+  --prefix DIR  copy the libraries, the header and the files for pkg-config and CMake into DIR
+";
+
+/// Beginning of the names that the libraries show.
+const PREFIX: &str = "fe_";
+/// Example in one of the languages.
+struct Example {
+    file: &'static str,
+    compiler: &'static str,
+    options: &'static [&'static str],
+    /// Module of Fortran that is compiled with the example.
+    module: Option<&'static str>,
+}
+const EXAMPLES: [Example; 3] = [
+    Example { file: "solve.c", compiler: "cc", options: &["-std=c11", "-Wall", "-Wextra", "-Werror"], module: None },
+    Example {
+        file: "pion.cpp",
+        compiler: "c++",
+        options: &["-std=c++20", "-Wall", "-Wextra", "-Werror"],
+        module: None,
+    },
+    Example {
+        file: "eigenvalue.f90",
+        compiler: "gfortran",
+        options: &["-std=f2018", "-Wall", "-Wno-c-binding-type"],
+        module: Some("ferrite.f90"),
+    },
+];
+/// Files for C++ and Fortran, beside the header for C.
+const HEADERS: [&str; 2] = ["ferrite.hpp", "ferrite.f90"];
+/// Project that finds the libraries with CMake.
+const CMAKE_PROJECT: &str = "\
+cmake_minimum_required(VERSION 3.16)
+project(solve C)
+find_package(Ferrite 0.1 REQUIRED CONFIG)
+add_executable(with-shared solve.c)
+target_link_libraries(with-shared Ferrite::ferrite m)
+add_executable(with-static solve.c)
+target_link_libraries(with-static Ferrite::static)
+";
+
+/// Runs the command.
+pub fn run(args: &[String]) -> Result<()> {
+    let mut args = args.to_vec();
+    let mpi = process::take_flag(&mut args, "--mpi");
+    let prefix = process::take_option(&mut args, "--prefix")?;
+    process::expect_no_more(&args)?;
+    let root = process::root()?;
+    setup::run(&[])?;
+    build_ptx::run(&[])?;
+    let features: &[String] = if mpi { &["--features".into(), "mpi".into()] } else { &[] };
+    let folder = process::target(&root).join("capi");
+    let mut build = cargo(&root);
+    process::run(build.args(["build", "--package", "ferrite-capi", "--lib", "--release"]).args(features))?;
+    make(&root, &folder, "release", mpi)?;
+    if let Some(prefix) = prefix {
+        copy(&folder, Path::new(&prefix))?;
+        println!("copied to {prefix}");
+    }
+    Ok(())
+}
+
+/// Makes the libraries as for the tests, checks their symbols, and compiles and runs the examples. Returns the reason if that was left out
+/// because a compiler is missing.
+pub fn check(root: &Path, workspace: &[&str], features: &[String]) -> Result<Option<String>> {
+    let missing = setup::missing_compilers();
+    if !missing.is_empty() {
+        let why = format!("{} cannot be found; run `cargo xtask setup`", missing.join(", "));
+        return if process::in_ci() { Err(anyhow!(why)) } else { Ok(Some(why)) };
+    }
+    let (folder, mpi) = (process::target(root).join("capi-check"), !features.is_empty());
+    process::run(cargo(root).args(["build", "--lib"]).args(workspace).args(features))?;
+    make(root, &folder, PROFILE, mpi)?;
+    let (include, lib) = (folder.join("include"), folder.join("lib"));
+    for Example { file, compiler, options, module } in EXAMPLES {
+        for library in ["libferrite.so", "libferrite.a"] {
+            println!("--- {file} with {library}");
+            let program = folder.join(file.replace('.', "-"));
+            let mut compile = Command::new(compiler);
+            compile.args(options).arg("-I").arg(&include).args(module.map(|name| include.join(name)));
+            compile.arg(root.join("capi/examples").join(file)).arg(lib.join(library)).arg("-o").arg(&program);
+            compile.args(system_libraries(mpi)).arg(format!("-Wl,-rpath,{}", lib.display()));
+            process::run(compile.current_dir(&folder))?;
+            process::run(Command::new(&program).current_dir(&folder))?;
+        }
+    }
+    if mpi {
+        println!("--- parallel.c with two processes");
+        let program = folder.join("parallel");
+        let mut compile = Command::new("mpicc");
+        compile.args(EXAMPLES[0].options).arg("-I").arg(&include).arg(root.join("capi/examples/parallel.c"));
+        compile.arg(lib.join("libferrite.so")).arg(format!("-Wl,-rpath,{}", lib.display())).args(system_libraries(mpi));
+        process::run(compile.arg("-o").arg(&program))?;
+        let mut start = Command::new("mpirun");
+        start.args(["--oversubscribe", "--bind-to", "none", "-n", "2"]).arg(&program);
+        // As root and in a container, too.
+        for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_mpi_yield_when_idle"] {
+            start.env(name, "1");
+        }
+        process::run(start.env("OMPI_MCA_btl_vader_single_copy_mechanism", "none"))?;
+    }
+    println!("--- solve.c with CMake");
+    let project = folder.join("cmake");
+    fs::create_dir_all(&project).with_context(|| format!("{} cannot be created", project.display()))?;
+    fs::copy(root.join("capi/examples/solve.c"), project.join("solve.c")).context("the example cannot be copied")?;
+    fs::write(project.join("CMakeLists.txt"), CMAKE_PROJECT).context("the project cannot be written")?;
+    let build = project.join("build");
+    let mut configure = Command::new("cmake");
+    configure.arg("-S").arg(&project).arg("-B").arg(&build).arg(format!("-DCMAKE_PREFIX_PATH={}", folder.display()));
+    process::capture(&mut configure)?;
+    process::capture(Command::new("cmake").arg("--build").arg(&build))?;
+    for program in ["with-shared", "with-static"] {
+        process::run(&mut Command::new(build.join(program)))?;
+    }
+    println!("--- solve.c with pkg-config");
+    let mut ask = Command::new("pkg-config");
+    ask.args(["--cflags", "--libs", "ferrite"]).env("PKG_CONFIG_PATH", lib.join("pkgconfig"));
+    let (found, _) = process::capture(&mut ask)?;
+    let mut compile = Command::new("cc");
+    compile.arg(root.join("capi/examples/solve.c")).args(found.split_whitespace());
+    process::run(compile.arg("-lm").arg("-o").arg(folder.join("solve")))?;
+    process::run(Command::new(folder.join("solve")).env("LD_LIBRARY_PATH", &lib))?;
+    Ok(None)
+}
+
+/// Returns the libraries of the system that the libraries need.
+fn system_libraries(mpi: bool) -> Vec<&'static str> {
+    let system = ["-lm", "-lpthread", "-ldl"];
+    system.into_iter().chain(mpi.then_some("-lmpi")).collect()
+}
+
+/// Makes the libraries in `folder` from what cargo has built.
+fn make(root: &Path, folder: &Path, profile: &str, mpi: bool) -> Result<()> {
+    let archive = process::target(root).join(profile).join("libferrite_capi.a");
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
+    }
+    let (include, lib) = (folder.join("include"), folder.join("lib"));
+    for folder in [&include, &lib] {
+        fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+    }
+    let header = fs::read_to_string(root.join("capi/include/ferrite.h")).context("the header cannot be read")?;
+    fs::write(include.join("ferrite.h"), &header).context("the header cannot be written")?;
+    for name in HEADERS {
+        fs::copy(root.join("capi/include").join(name), include.join(name))
+            .with_context(|| format!("{name} cannot be copied"))?;
+    }
+    let names = functions(&header);
+    shared(&archive, &lib, &names, mpi)?;
+    stationary(&archive, &lib, &names)?;
+    descriptions(&lib, mpi)?;
+    for (name, option) in [("libferrite.so", "-D"), ("libferrite.a", "-g")] {
+        expect_names(&lib.join(name), option, &names)?;
+    }
+    println!("{}: {} functions", folder.display(), names.len());
+    Ok(())
+}
+
+/// Returns the names of the functions in a header.
+fn functions(header: &str) -> Vec<String> {
+    let words = header.lines().filter(|line| !line.trim_start().starts_with("//")).filter_map(|line| {
+        let before = line.split_once('(')?.0;
+        let name = before.rsplit([' ', '*']).next()?;
+        name.starts_with(PREFIX).then(|| name.to_string())
+    });
+    words.collect()
+}
+
+/// Returns the options by which a linker takes what the functions need from an archive.
+fn undefined(names: &[String]) -> impl Iterator<Item = String> {
+    names.iter().map(|name| format!("-Wl,-u,{name}"))
+}
+
+/// Makes the shared library.
+fn shared(archive: &Path, lib: &Path, names: &[String], mpi: bool) -> Result<()> {
+    let version = env!("CARGO_PKG_VERSION");
+    let major = version.split('.').next().unwrap_or(version);
+    let script = lib.join("exports");
+    fs::write(&script, format!("{{ global: {PREFIX}*; local: *; }};\n")).context("the script cannot be written")?;
+    let full = format!("libferrite.so.{version}");
+    let short = format!("libferrite.so.{major}");
+    let mut link = Command::new("cc");
+    link.args(["-shared", "-Wl,--gc-sections", "-Wl,--strip-debug"]).args(undefined(names));
+    link.arg(format!("-Wl,-soname,{short}")).arg(format!("-Wl,--version-script={}", script.display()));
+    link.arg("-o").arg(lib.join(&full)).arg(archive).args(system_libraries(mpi));
+    process::run(&mut link)?;
+    fs::remove_file(&script).context("the script cannot be removed")?;
+    for name in [&short, "libferrite.so"] {
+        symlink(&full, lib.join(name)).with_context(|| format!("{name} cannot be linked"))?;
+    }
+    Ok(())
+}
+
+/// Makes the static library, of a single object whose other symbols are local.
+fn stationary(archive: &Path, lib: &Path, names: &[String]) -> Result<()> {
+    let (object, library) = (lib.join("ferrite.o"), lib.join("libferrite.a"));
+    let mut join = Command::new("cc");
+    join.args(["-r", "-nostdlib", "-Wl,--strip-debug"]).args(undefined(names));
+    process::run(join.arg("-o").arg(&object).arg(archive))?;
+    let keep = format!("--keep-global-symbol={PREFIX}*");
+    // Rust's standard library brings its bitcode along, which only a linker of LLVM could use.
+    let drop = ["--remove-section=.llvmbc", "--remove-section=.llvmcmd"];
+    process::run(Command::new("objcopy").args(["--wildcard", &keep]).args(drop).arg(&object))?;
+    process::run(Command::new("ar").arg("rcs").arg(&library).arg(&object))?;
+    fs::remove_file(&object).context("the object cannot be removed")
+}
+
+/// Writes the files for pkg-config and CMake, which find the libraries wherever the folder is.
+fn descriptions(lib: &Path, mpi: bool) -> Result<()> {
+    let version = env!("CARGO_PKG_VERSION");
+    let system = system_libraries(mpi).join(" ");
+    let write = |folder: &str, name: &str, text: &str| {
+        let folder = lib.join(folder);
+        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+        fs::write(folder.join(name), text).with_context(|| format!("{name} cannot be written"))
+    };
+    let pkg_config = format!(
+        "prefix=${{pcfiledir}}/../..\n\nName: Ferrite\nDescription: Lattice QCD on GPUs\nVersion: {version}\n\
+         Cflags: -I${{prefix}}/include\nLibs: -L${{prefix}}/lib -lferrite\nLibs.private: {system}\n"
+    );
+    write("pkgconfig", "ferrite.pc", &pkg_config)?;
+    let cmake = format!(
+        "get_filename_component(FERRITE_PREFIX \"${{CMAKE_CURRENT_LIST_DIR}}/../../..\" ABSOLUTE)\n\
+         if(NOT TARGET Ferrite::ferrite)\n  add_library(Ferrite::ferrite SHARED IMPORTED)\n  \
+         set_target_properties(Ferrite::ferrite PROPERTIES\n    \
+         IMPORTED_LOCATION \"${{FERRITE_PREFIX}}/lib/libferrite.so\"\n    \
+         INTERFACE_INCLUDE_DIRECTORIES \"${{FERRITE_PREFIX}}/include\")\n  \
+         add_library(Ferrite::static STATIC IMPORTED)\n  \
+         set_target_properties(Ferrite::static PROPERTIES\n    \
+         IMPORTED_LOCATION \"${{FERRITE_PREFIX}}/lib/libferrite.a\"\n    \
+         INTERFACE_INCLUDE_DIRECTORIES \"${{FERRITE_PREFIX}}/include\"\n    \
+         INTERFACE_LINK_LIBRARIES \"{}\")\nendif()\n",
+        system.replace(' ', ";")
+    );
+    write("cmake/Ferrite", "FerriteConfig.cmake", &cmake)?;
+    let checked = format!(
+        "set(PACKAGE_VERSION {version})\nif(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)\n  \
+         set(PACKAGE_VERSION_EXACT TRUE)\nendif()\nif(NOT PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)\n  \
+         set(PACKAGE_VERSION_COMPATIBLE TRUE)\nendif()\n"
+    );
+    write("cmake/Ferrite", "FerriteConfigVersion.cmake", &checked)
+}
+
+/// Fails unless a library defines the functions and no other global symbol.
+fn expect_names(library: &Path, option: &str, names: &[String]) -> Result<()> {
+    let (found, _) = process::capture(Command::new("nm").args([option, "--defined-only"]).arg(library))?;
+    let symbol = |line: &str| Some(line.split_whitespace().nth(2)?.to_string());
+    let mut found: Vec<String> = found.lines().filter_map(symbol).collect();
+    let mut names = names.to_vec();
+    found.sort();
+    names.sort();
+    if found != names {
+        let other = found.iter().filter(|name| !names.contains(name)).take(5).collect::<Vec<_>>();
+        let missing = names.iter().filter(|name| !found.contains(name)).take(5).collect::<Vec<_>>();
+        bail!("{}: symbols besides those of the header: {other:?}; missing: {missing:?}", library.display());
+    }
+    Ok(())
+}
+
+/// Copies a folder into another one, with its links.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).with_context(|| format!("{} cannot be created", to.display()))?;
+    for entry in fs::read_dir(from).with_context(|| format!("{} cannot be read", from.display()))? {
+        let entry = entry?;
+        let (source, target): (PathBuf, PathBuf) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            copy(&source, &target)?;
+            continue;
+        }
+        if target.symlink_metadata().is_ok() {
+            fs::remove_file(&target).with_context(|| format!("{} cannot be replaced", target.display()))?;
+        }
+        let failed = || format!("{} cannot be written", target.display());
+        match kind.is_symlink() {
+            true => symlink(fs::read_link(&source)?, &target).with_context(failed)?,
+            false => fs::copy(&source, &target).map(drop).with_context(failed)?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::functions;
+
+    #[test]
+    fn names_are_those_of_functions() {
+        let header = "// fe_comment(x)\nuint32_t fe_abi(void);\nconst char *fe_message(void);\nint32_t fe_solve(const fe_operator *op,\n                 int x);\ntypedef struct fe_gauge fe_gauge;\n";
+        assert_eq!(functions(header), ["fe_abi", "fe_message", "fe_solve"]);
+    }
+}
