@@ -8,6 +8,7 @@ use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite_records::object;
 use ferrite_tasks::Outcome;
+use ferrite_tasks::bounds::number;
 use ferrite_tasks::host_fields::check_finite;
 use ferrite_tasks::json::JsonOptions;
 use ferrite_tasks::link_smearing::SmearingRequest;
@@ -186,6 +187,7 @@ pub unsafe extern "C" fn fe_gauge_random(
             let (part, mut given) = (device.device().part(extents(lattice)?)?, options(options_json)?);
             let (seed, noise): (u64, Option<f64>) = (given.needed("seed")?, given.take_or("noise", None)?);
             given.finish(&["seed", "noise"])?;
+            number("noise", noise.unwrap_or(0.0), "a number between -1e50 and 1e50", |noise| noise.abs() <= 1e50)?;
             make(out, || {
                 let near = |noise| generate::weak_field(part, seed, noise);
                 let gauge = noise.map_or_else(|| generate::random(part, seed), near);

@@ -7,7 +7,7 @@
 //! | module | subject |
 //! |---|---|
 //! | [`call`] | codes, messages and records, and what every call has in common |
-//! | [`array`] | arrays of the caller |
+//! | [`mod@array`] | arrays of the caller |
 //! | [`device`] | devices and their processes |
 //! | [`gauge`] | links: files, plaquettes, smearing, flow, gauge fixing, heat bath |
 //! | [`operator`] | Dirac operators: products, solves, multigrid, eigenvalues |

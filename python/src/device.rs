@@ -318,6 +318,10 @@ impl PyDevice {
             Ok(())
         })
     }
+    /// Panics on the thread of the device, for tests.
+    fn panic(&self, py: Python<'_>, text: String) -> Returned {
+        self.run(py, move |_, _| panic!("{text}"))
+    }
     /// Returns free and total memory in bytes.
     fn memory(&self, py: Python<'_>) -> Returned<(usize, usize)> {
         self.run(py, |bench, _| {

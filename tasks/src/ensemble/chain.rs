@@ -114,6 +114,10 @@ impl NamedGaugeAction {
     pub fn action(&self) -> Outcome<GaugeAction> {
         let NamedGaugeAction { name, parameters } = self;
         let action = named("gauge action", &ActionName::ALL, name)?;
+        number("beta", parameters.beta, "a number of at least 0", |beta| beta >= 0.0)?;
+        for (name, factor) in [("u0", parameters.u0), ("u0_time", parameters.u0_time), ("xi", parameters.xi)] {
+            positive(name, factor.unwrap_or(1.0))?;
+        }
         if action == ActionName::LuscherWeisz && parameters.u0.is_none() {
             return Err(Failure::refused("luscher-weisz needs u0"));
         }
