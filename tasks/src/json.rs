@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(settings.counts, [("idr_s".to_string(), 8)].into());
         let named =
             read(r#"{"operator": "clover", "mass": -0.1, "csw": 1, "bc-time": "periodic"}"#).operator().unwrap();
-        assert_eq!((&named.parameters["csw"], &named.parameters["antiperiodic"]), (&1.0.into(), &false.into()));
+        assert_eq!((&named.parameters["mass"], &named.parameters["antiperiodic"]), (&(-0.1).into(), &false.into()));
     }
 
     #[test]

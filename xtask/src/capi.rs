@@ -16,7 +16,7 @@ use crate::{build_ptx, setup};
 /// Help text of the command.
 pub const CAPI_HELP: &str = "\
 Make the libraries for C in target/capi, with GPU kernels: include/ferrite.h, lib/libferrite.so, lib/libferrite.a, and files for
-pkg-config and CMake. A GPU's driver is loaded when a GPU is requested, so that no CUDA toolkit is needed.
+pkg-config and CMake; and in its folder quda, the headers and libraries that offer QUDA's interface. A GPU's driver is loaded when a GPU is requested, so that no CUDA toolkit is needed.
 
 Usage: cargo xtask capi [--mpi] [--prefix DIR]
 
@@ -24,8 +24,35 @@ Usage: cargo xtask capi [--mpi] [--prefix DIR]
   --prefix DIR  copy the libraries, the header and the files for pkg-config and CMake into DIR
 ";
 
-/// Beginning of the names that the libraries show.
-const PREFIX: &str = "fe_";
+/// Library that is made of a crate.
+struct Library {
+    /// Name of the static library that cargo makes.
+    archive: &'static str,
+    /// Name of the library, without its ending.
+    name: &'static str,
+    /// Folder of the headers in the repository, and the header files. The first ones have the functions.
+    headers: (&'static str, &'static [&'static str]),
+    /// Folder of the results, within that of all libraries.
+    folder: &'static str,
+}
+
+/// The C interface.
+const FERRITE: Library = Library {
+    archive: "libferrite_capi.a",
+    name: "libferrite",
+    headers: ("capi/include", &["ferrite.h", "ferrite.hpp", "ferrite.f90"]),
+    folder: ".",
+};
+/// QUDA's interface, in a folder of its own.
+const QUDA: Library = Library {
+    archive: "libferrite_quda.a",
+    name: "libferrite_quda",
+    headers: (
+        "quda/include",
+        &["quda.h", "quda_milc_interface.h", "enum_quda.h", "quda_constants.h", "quda_define.h", "malloc_quda.h"],
+    ),
+    folder: "quda",
+};
 /// Example in one of the languages.
 struct Example {
     file: &'static str,
@@ -49,8 +76,6 @@ const EXAMPLES: [Example; 3] = [
         module: Some("ferrite.f90"),
     },
 ];
-/// Files for C++ and Fortran, beside the header for C.
-const HEADERS: [&str; 2] = ["ferrite.hpp", "ferrite.f90"];
 /// Project that finds the libraries with CMake.
 const CMAKE_PROJECT: &str = "\
 cmake_minimum_required(VERSION 3.16)
@@ -71,11 +96,13 @@ pub fn run(args: &[String]) -> Result<()> {
     let root = process::root()?;
     setup::run(&[])?;
     build_ptx::run(&[])?;
-    let features: &[String] = if mpi { &["--features".into(), "mpi".into()] } else { &[] };
+    let features: &[&str] = if mpi { &["--features", "ferrite-capi/mpi,ferrite-quda/mpi"] } else { &[] };
     let folder = process::target(&root).join("capi");
     let mut build = cargo(&root);
-    process::run(build.args(["build", "--package", "ferrite-capi", "--lib", "--release"]).args(features))?;
-    make(&root, &folder, "release", mpi)?;
+    build.args(["build", "--package", "ferrite-capi", "--package", "ferrite-quda", "--lib", "--release"]);
+    process::run(build.args(features))?;
+    clear(&folder)?;
+    [FERRITE, QUDA].iter().try_for_each(|library| library.make(&root, &folder, "release", mpi))?;
     if let Some(prefix) = prefix {
         copy(&folder, Path::new(&prefix))?;
         println!("copied to {prefix}");
@@ -93,7 +120,8 @@ pub fn check(root: &Path, workspace: &[&str], features: &[String]) -> Result<Opt
     }
     let (folder, mpi) = (process::target(root).join("capi-check"), !features.is_empty());
     process::run(cargo(root).args(["build", "--lib"]).args(workspace).args(features))?;
-    make(root, &folder, PROFILE, mpi)?;
+    clear(&folder)?;
+    [FERRITE, QUDA].iter().try_for_each(|library| library.make(root, &folder, PROFILE, mpi))?;
     let (include, lib) = (folder.join("include"), folder.join("lib"));
     for Example { file, compiler, options, module } in EXAMPLES {
         for library in ["libferrite.so", "libferrite.a"] {
@@ -122,6 +150,7 @@ pub fn check(root: &Path, workspace: &[&str], features: &[String]) -> Result<Opt
         }
         process::run(start.env("OMPI_MCA_btl_vader_single_copy_mechanism", "none"))?;
     }
+    quda(root, &folder.join(QUDA.folder), mpi)?;
     println!("--- solve.c with CMake");
     let project = folder.join("cmake");
     fs::create_dir_all(&project).with_context(|| format!("{} cannot be created", project.display()))?;
@@ -152,31 +181,125 @@ fn system_libraries(mpi: bool) -> Vec<&'static str> {
     system.into_iter().chain(mpi.then_some("-lmpi")).collect()
 }
 
-/// Makes the libraries in `folder` from what cargo has built.
-fn make(root: &Path, folder: &Path, profile: &str, mpi: bool) -> Result<()> {
-    let archive = process::target(root).join(profile).join("libferrite_capi.a");
+/// Compiles a program against the headers of QUDA's interface, and checks its traces, its refusals and its thread.
+fn quda(root: &Path, folder: &Path, mpi: bool) -> Result<()> {
+    println!("--- calls.c with QUDA's interface");
+    let (program, trace) = (folder.join("calls"), folder.join("trace"));
+    let mut compile = Command::new("cc");
+    compile.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-I"]).arg(folder.join("include"));
+    compile.arg(root.join("quda/tests/calls.c")).arg("-L").arg(folder.join("lib")).arg("-lquda");
+    compile.arg(format!("-Wl,-rpath,{}", folder.join("lib").display())).args(system_libraries(mpi));
+    process::run(compile.arg("-o").arg(&program))?;
+    let expected: [(&str, i32, &[&str]); 3] = [
+        (
+            "start",
+            0,
+            &["test: Ferrite 0", "test:     dslash_type = QUDA_CLOVER_WILSON_DSLASH", "test:     offset[1] = 0.5"],
+        ),
+        ("refuse", 1, &["test: ferrite: qudaAsqtadForce: Ferrite does not offer this function"]),
+        ("thread", 1, &["newQudaGaugeParam: called from another thread"]),
+    ];
+    for (mode, code, words) in expected {
+        let output = Command::new(&program).arg(mode).env("FERRITE_QUDA_TRACE", &trace).output();
+        let output = output.with_context(|| format!("{} cannot be started", program.display()))?;
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        if output.status.code() != Some(code) || words.iter().any(|words| !said.contains(words)) {
+            bail!("calls {mode} ended with {} and wrote:\n{said}", output.status);
+        }
+    }
+    let traced = fs::read_to_string(&trace).context("the trace cannot be read")?;
+    let words = [
+        "2 initQuda(device = -1)",
+        "4 printQudaInvertParam(param = pointer)\n    dslash_type = QUDA_CLOVER_WILSON_DSLASH",
+    ];
+    if let Some(missing) = words.iter().find(|words| !traced.contains(*words)) {
+        bail!("the trace does not have '{missing}':\n{traced}");
+    }
+    Ok(())
+}
+
+/// Removes what an earlier call has made.
+fn clear(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
     }
-    let (include, lib) = (folder.join("include"), folder.join("lib"));
-    for folder in [&include, &lib] {
-        fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))?;
-    }
-    let header = fs::read_to_string(root.join("capi/include/ferrite.h")).context("the header cannot be read")?;
-    fs::write(include.join("ferrite.h"), &header).context("the header cannot be written")?;
-    for name in HEADERS {
-        fs::copy(root.join("capi/include").join(name), include.join(name))
-            .with_context(|| format!("{name} cannot be copied"))?;
-    }
-    let names = functions(&header);
-    shared(&archive, &lib, &names, mpi)?;
-    stationary(&archive, &lib, &names)?;
-    descriptions(&lib, mpi)?;
-    for (name, option) in [("libferrite.so", "-D"), ("libferrite.a", "-g")] {
-        expect_names(&lib.join(name), option, &names)?;
-    }
-    println!("{}: {} functions", folder.display(), names.len());
     Ok(())
+}
+
+impl Library {
+    /// Makes the library in `folder` from what cargo has built.
+    fn make(&self, root: &Path, folder: &Path, profile: &str, mpi: bool) -> Result<()> {
+        let archive = process::target(root).join(profile).join(self.archive);
+        let folder = folder.join(self.folder);
+        let (include, lib) = (folder.join("include"), folder.join("lib"));
+        for folder in [&include, &lib] {
+            fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+        }
+        let (source, headers) = self.headers;
+        let mut names = Vec::new();
+        for name in headers {
+            let header = fs::read_to_string(root.join(source).join(name));
+            let header = header.with_context(|| format!("{name} cannot be read"))?;
+            fs::write(include.join(name), &header).with_context(|| format!("{name} cannot be written"))?;
+            // malloc_quda.h has no functions of the library.
+            if name.ends_with(".h") && !name.starts_with("malloc") {
+                names.extend(functions(&header));
+            }
+        }
+        self.shared(&archive, &lib, &names, mpi)?;
+        self.stationary(&archive, &lib, &names)?;
+        if self.folder == "." {
+            descriptions(&lib, mpi)?;
+        } else {
+            // Applications look for QUDA under its name.
+            for end in ["so", "a"] {
+                let name = format!("libquda.{end}");
+                symlink(format!("{}.{end}", self.name), lib.join(&name))
+                    .with_context(|| format!("{name} cannot be linked"))?;
+            }
+        }
+        for (end, option) in [("so", "-D"), ("a", "-g")] {
+            expect_names(&lib.join(format!("{}.{end}", self.name)), option, &names)?;
+        }
+        println!("{}: {} functions", folder.display(), names.len());
+        Ok(())
+    }
+
+    /// Makes the shared library.
+    fn shared(&self, archive: &Path, lib: &Path, names: &[String], mpi: bool) -> Result<()> {
+        let version = env!("CARGO_PKG_VERSION");
+        let major = version.split('.').next().unwrap_or(version);
+        let script = lib.join("exports");
+        let global = names.join("; ");
+        fs::write(&script, format!("{{ global: {global}; local: *; }};\n")).context("the script cannot be written")?;
+        let full = format!("{}.so.{version}", self.name);
+        let short = format!("{}.so.{major}", self.name);
+        let mut link = Command::new("cc");
+        link.args(["-shared", "-Wl,--gc-sections", "-Wl,--strip-debug"]).args(undefined(names));
+        link.arg(format!("-Wl,-soname,{short}")).arg(format!("-Wl,--version-script={}", script.display()));
+        link.arg("-o").arg(lib.join(&full)).arg(archive).args(system_libraries(mpi));
+        process::run(&mut link)?;
+        fs::remove_file(&script).context("the script cannot be removed")?;
+        for name in [short, format!("{}.so", self.name)] {
+            symlink(&full, lib.join(&name)).with_context(|| format!("{name} cannot be linked"))?;
+        }
+        Ok(())
+    }
+    /// Makes the static library, of a single object whose other symbols are local.
+    fn stationary(&self, archive: &Path, lib: &Path, names: &[String]) -> Result<()> {
+        let (object, list) = (lib.join("joined.o"), lib.join("names"));
+        let mut join = Command::new("cc");
+        join.args(["-r", "-nostdlib", "-Wl,--strip-debug"]).args(undefined(names));
+        process::run(join.arg("-o").arg(&object).arg(archive))?;
+        fs::write(&list, names.join("\n")).context("the list of names cannot be written")?;
+        // Rust's standard library brings its bitcode along, which only a linker of LLVM could use.
+        let drop = ["--remove-section=.llvmbc", "--remove-section=.llvmcmd"];
+        let keep = format!("--keep-global-symbols={}", list.display());
+        process::run(Command::new("objcopy").args(drop).arg(keep).arg(&object))?;
+        process::run(Command::new("ar").arg("rcs").arg(lib.join(format!("{}.a", self.name))).arg(&object))?;
+        fs::remove_file(&list).context("the list of names cannot be removed")?;
+        fs::remove_file(&object).context("the object cannot be removed")
+    }
 }
 
 /// Returns the names of the functions in a header.
@@ -184,7 +307,8 @@ fn functions(header: &str) -> Vec<String> {
     let words = header.lines().filter(|line| !line.trim_start().starts_with("//")).filter_map(|line| {
         let before = line.split_once('(')?.0;
         let name = before.rsplit([' ', '*']).next()?;
-        name.starts_with(PREFIX).then(|| name.to_string())
+        let is_declared = line.starts_with(|letter: char| letter.is_ascii_alphabetic()) && !line.starts_with("typedef");
+        (is_declared && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')).then(|| name.to_string())
     });
     words.collect()
 }
@@ -192,40 +316,6 @@ fn functions(header: &str) -> Vec<String> {
 /// Returns the options by which a linker takes what the functions need from an archive.
 fn undefined(names: &[String]) -> impl Iterator<Item = String> {
     names.iter().map(|name| format!("-Wl,-u,{name}"))
-}
-
-/// Makes the shared library.
-fn shared(archive: &Path, lib: &Path, names: &[String], mpi: bool) -> Result<()> {
-    let version = env!("CARGO_PKG_VERSION");
-    let major = version.split('.').next().unwrap_or(version);
-    let script = lib.join("exports");
-    fs::write(&script, format!("{{ global: {PREFIX}*; local: *; }};\n")).context("the script cannot be written")?;
-    let full = format!("libferrite.so.{version}");
-    let short = format!("libferrite.so.{major}");
-    let mut link = Command::new("cc");
-    link.args(["-shared", "-Wl,--gc-sections", "-Wl,--strip-debug"]).args(undefined(names));
-    link.arg(format!("-Wl,-soname,{short}")).arg(format!("-Wl,--version-script={}", script.display()));
-    link.arg("-o").arg(lib.join(&full)).arg(archive).args(system_libraries(mpi));
-    process::run(&mut link)?;
-    fs::remove_file(&script).context("the script cannot be removed")?;
-    for name in [&short, "libferrite.so"] {
-        symlink(&full, lib.join(name)).with_context(|| format!("{name} cannot be linked"))?;
-    }
-    Ok(())
-}
-
-/// Makes the static library, of a single object whose other symbols are local.
-fn stationary(archive: &Path, lib: &Path, names: &[String]) -> Result<()> {
-    let (object, library) = (lib.join("ferrite.o"), lib.join("libferrite.a"));
-    let mut join = Command::new("cc");
-    join.args(["-r", "-nostdlib", "-Wl,--strip-debug"]).args(undefined(names));
-    process::run(join.arg("-o").arg(&object).arg(archive))?;
-    let keep = format!("--keep-global-symbol={PREFIX}*");
-    // Rust's standard library brings its bitcode along, which only a linker of LLVM could use.
-    let drop = ["--remove-section=.llvmbc", "--remove-section=.llvmcmd"];
-    process::run(Command::new("objcopy").args(["--wildcard", &keep]).args(drop).arg(&object))?;
-    process::run(Command::new("ar").arg("rcs").arg(&library).arg(&object))?;
-    fs::remove_file(&object).context("the object cannot be removed")
 }
 
 /// Writes the files for pkg-config and CMake, which find the libraries wherever the folder is.

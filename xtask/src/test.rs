@@ -281,7 +281,7 @@ fn with_mpi(steps: &mut Steps) -> Result<Vec<String>> {
     match setup::find_mpi() {
         Ok(_) => Ok(vec![
             "--features".into(),
-            "comms/mpi,ferrite/mpi,ferrite-capi/mpi,ferrite-cli/mpi,ferrite-python/mpi,ferrite-tests/mpi".into(),
+            "comms/mpi,ferrite/mpi,ferrite-capi/mpi,ferrite-quda/mpi,ferrite-cli/mpi,ferrite-python/mpi,ferrite-tests/mpi".into(),
         ]),
         Err(missing) if process::in_ci() => bail!("the tests with MPI cannot run: {missing}"),
         Err(missing) => {

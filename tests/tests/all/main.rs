@@ -64,6 +64,7 @@ mod plain_readers;
 mod propagator_files;
 mod properties;
 mod quark_smearing;
+mod quda_interface;
 mod quenched;
 mod rhmc;
 mod rhmc_ensembles;

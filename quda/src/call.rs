@@ -1,0 +1,77 @@
+//! What every call has in common: it comes from one thread, may be traced, and ends the application if it fails, as the interface has no
+//! codes.
+use ferrite_tasks::{Failure, Outcome};
+use std::cell::{Cell, RefCell};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+use std::thread::ThreadId;
+
+/// Environment variable with the file to which calls are traced.
+pub const TRACE: &str = "FERRITE_QUDA_TRACE";
+/// Environment variable that chooses how a failure ends the application: `exit` with the code 1, the default, or `abort`.
+pub const ERROR: &str = "FERRITE_QUDA_ERROR";
+
+/// Thread of the first call.
+static THREAD: OnceLock<ThreadId> = OnceLock::new();
+
+thread_local! {
+    static CALLS: Cell<usize> = const { Cell::new(0) };
+    static TRACE_FILE: RefCell<Option<Option<File>>> = const { RefCell::new(None) };
+}
+
+/// Runs a call; a failure or a panic ends the application.
+pub fn enter<T>(name: &str, trace: impl FnOnce() -> String, work: impl FnOnce() -> Outcome<T>) -> T {
+    let done = catch_unwind(AssertUnwindSafe(|| {
+        if *THREAD.get_or_init(|| std::thread::current().id()) != std::thread::current().id() {
+            return Err(Failure::failed(
+                "called from another thread than the first call: make all calls of this interface from one thread",
+            ));
+        }
+        write_trace(trace)?;
+        work()
+    }));
+    match done {
+        Ok(Ok(value)) => value,
+        Ok(Err(failure)) => end(name, &failure),
+        Err(panic) => end(name, &Failure::of_panic(&*panic)),
+    }
+}
+
+/// Refuses a function that is not offered.
+pub fn refuse<T>(_: &str) -> Outcome<T> {
+    Err(Failure::refused(
+        "Ferrite does not offer this function of QUDA's interface; its manual lists those that it does",
+    ))
+}
+
+/// Ends the application with a sentence.
+fn end(name: &str, failure: &Failure) -> ! {
+    crate::setup::say_failure(&format!("{name}: {}", failure.message));
+    crate::setup::abort_processes();
+    match std::env::var(ERROR).as_deref() {
+        Ok("abort") => std::process::abort(),
+        _ => std::process::exit(1),
+    }
+}
+
+/// Appends a call to the trace, if there is one.
+fn write_trace(trace: impl FnOnce() -> String) -> Outcome {
+    TRACE_FILE.with_borrow_mut(|file| {
+        if file.is_none() {
+            let path = std::env::var_os(TRACE).filter(|path| !path.is_empty());
+            let open = |path: std::ffi::OsString| {
+                OpenOptions::new().create(true).append(true).open(&path).map_err(|why| {
+                    Failure::failed(format!("{TRACE} = {}: the file cannot be written: {why}", path.display()))
+                })
+            };
+            *file = Some(path.map(open).transpose()?);
+        }
+        let Some(Some(file)) = file else { return Ok(()) };
+        let number = CALLS.get() + 1;
+        CALLS.set(number);
+        let written = write!(file, "{number} {}", trace());
+        written.map_err(|why| Failure::failed(format!("{TRACE}: the trace cannot be written: {why}")))
+    })
+}

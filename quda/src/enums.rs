@@ -1,0 +1,553 @@
+//! Enumerations of the interface, with their values.
+use crate::define::quda_enums;
+
+quda_enums! {
+    qudaError_t {
+        QUDA_SUCCESS = 0,
+        QUDA_ERROR = 1,
+        QUDA_ERROR_UNINITIALIZED = 2,
+    }
+    QudaMemoryType {
+        QUDA_MEMORY_DEVICE = 0,
+        QUDA_MEMORY_DEVICE_PINNED = 1,
+        QUDA_MEMORY_HOST = 2,
+        QUDA_MEMORY_HOST_PINNED = 3,
+        QUDA_MEMORY_MAPPED = 4,
+        QUDA_MEMORY_MANAGED = 5,
+        QUDA_MEMORY_INVALID = i32::MIN,
+    }
+    QudaLinkType {
+        QUDA_SU3_LINKS = 0,
+        QUDA_GENERAL_LINKS = 1,
+        QUDA_THREE_LINKS = 2,
+        QUDA_MOMENTUM_LINKS = 3,
+        QUDA_COARSE_LINKS = 4,
+        QUDA_SMEARED_LINKS = 5,
+        QUDA_TWOLINK_LINKS = 6,
+        QUDA_WILSON_LINKS = 0,
+        QUDA_ASQTAD_FAT_LINKS = 1,
+        QUDA_ASQTAD_LONG_LINKS = 2,
+        QUDA_ASQTAD_MOM_LINKS = 3,
+        QUDA_ASQTAD_GENERAL_LINKS = 1,
+        QUDA_INVALID_LINKS = i32::MIN,
+    }
+    QudaGaugeFieldOrder {
+        QUDA_FLOAT_GAUGE_ORDER = 1,
+        QUDA_FLOAT2_GAUGE_ORDER = 2,
+        QUDA_FLOAT4_GAUGE_ORDER = 4,
+        QUDA_FLOAT8_GAUGE_ORDER = 8,
+        QUDA_NATIVE_GAUGE_ORDER = 9,
+        QUDA_QDP_GAUGE_ORDER = 10,
+        QUDA_QDPJIT_GAUGE_ORDER = 11,
+        QUDA_CPS_WILSON_GAUGE_ORDER = 12,
+        QUDA_MILC_GAUGE_ORDER = 13,
+        QUDA_MILC_SITE_GAUGE_ORDER = 14,
+        QUDA_BQCD_GAUGE_ORDER = 15,
+        QUDA_TIFR_GAUGE_ORDER = 16,
+        QUDA_TIFR_PADDED_GAUGE_ORDER = 17,
+        QUDA_INVALID_GAUGE_ORDER = i32::MIN,
+    }
+    QudaTboundary {
+        QUDA_ANTI_PERIODIC_T = -1,
+        QUDA_PERIODIC_T = 1,
+        QUDA_INVALID_T_BOUNDARY = i32::MIN,
+    }
+    QudaPrecision {
+        QUDA_QUARTER_PRECISION = 1,
+        QUDA_HALF_PRECISION = 2,
+        QUDA_SINGLE_PRECISION = 4,
+        QUDA_DOUBLE_PRECISION = 8,
+        QUDA_INVALID_PRECISION = i32::MIN,
+    }
+    QudaReconstructType {
+        QUDA_RECONSTRUCT_NO = 18,
+        QUDA_RECONSTRUCT_12 = 12,
+        QUDA_RECONSTRUCT_8 = 8,
+        QUDA_RECONSTRUCT_9 = 9,
+        QUDA_RECONSTRUCT_13 = 13,
+        QUDA_RECONSTRUCT_10 = 10,
+        QUDA_RECONSTRUCT_INVALID = i32::MIN,
+    }
+    QudaGaugeFixed {
+        QUDA_GAUGE_FIXED_NO = 0,
+        QUDA_GAUGE_FIXED_YES = 1,
+        QUDA_GAUGE_FIXED_INVALID = i32::MIN,
+    }
+    QudaDslashType {
+        QUDA_WILSON_DSLASH = 0,
+        QUDA_CLOVER_WILSON_DSLASH = 1,
+        QUDA_CLOVER_HASENBUSCH_TWIST_DSLASH = 2,
+        QUDA_DOMAIN_WALL_DSLASH = 3,
+        QUDA_DOMAIN_WALL_4D_DSLASH = 4,
+        QUDA_MOBIUS_DWF_DSLASH = 5,
+        QUDA_MOBIUS_DWF_EOFA_DSLASH = 6,
+        QUDA_STAGGERED_DSLASH = 7,
+        QUDA_ASQTAD_DSLASH = 8,
+        QUDA_TWISTED_MASS_DSLASH = 9,
+        QUDA_TWISTED_CLOVER_DSLASH = 10,
+        QUDA_LAPLACE_DSLASH = 11,
+        QUDA_COVDEV_DSLASH = 12,
+        QUDA_INVALID_DSLASH = i32::MIN,
+    }
+    QudaInverterType {
+        QUDA_CG_INVERTER = 0,
+        QUDA_BICGSTAB_INVERTER = 1,
+        QUDA_GCR_INVERTER = 2,
+        QUDA_MR_INVERTER = 3,
+        QUDA_SD_INVERTER = 4,
+        QUDA_PCG_INVERTER = 5,
+        QUDA_EIGCG_INVERTER = 6,
+        QUDA_INC_EIGCG_INVERTER = 7,
+        QUDA_GMRESDR_INVERTER = 8,
+        QUDA_GMRESDR_PROJ_INVERTER = 9,
+        QUDA_GMRESDR_SH_INVERTER = 10,
+        QUDA_FGMRESDR_INVERTER = 11,
+        QUDA_MG_INVERTER = 12,
+        QUDA_BICGSTABL_INVERTER = 13,
+        QUDA_CGNE_INVERTER = 14,
+        QUDA_CGNR_INVERTER = 15,
+        QUDA_CG3_INVERTER = 16,
+        QUDA_CG3NE_INVERTER = 17,
+        QUDA_CG3NR_INVERTER = 18,
+        QUDA_CA_CG_INVERTER = 19,
+        QUDA_CA_CGNE_INVERTER = 20,
+        QUDA_CA_CGNR_INVERTER = 21,
+        QUDA_CA_GCR_INVERTER = 22,
+        QUDA_INVALID_INVERTER = i32::MIN,
+    }
+    QudaEigType {
+        QUDA_EIG_TR_LANCZOS = 0,
+        QUDA_EIG_BLK_TR_LANCZOS = 1,
+        QUDA_EIG_IR_ARNOLDI = 2,
+        QUDA_EIG_BLK_IR_ARNOLDI = 3,
+        QUDA_EIG_INVALID = i32::MIN,
+    }
+    QudaEigSpectrumType {
+        QUDA_SPECTRUM_LM_EIG = 0,
+        QUDA_SPECTRUM_SM_EIG = 1,
+        QUDA_SPECTRUM_LR_EIG = 2,
+        QUDA_SPECTRUM_SR_EIG = 3,
+        QUDA_SPECTRUM_LI_EIG = 4,
+        QUDA_SPECTRUM_SI_EIG = 5,
+        QUDA_SPECTRUM_INVALID = i32::MIN,
+    }
+    QudaSolutionType {
+        QUDA_MAT_SOLUTION = 0,
+        QUDA_MATDAG_MAT_SOLUTION = 1,
+        QUDA_MATPC_SOLUTION = 2,
+        QUDA_MATPC_DAG_SOLUTION = 3,
+        QUDA_MATPCDAG_MATPC_SOLUTION = 4,
+        QUDA_MATPCDAG_MATPC_SHIFT_SOLUTION = 5,
+        QUDA_INVALID_SOLUTION = i32::MIN,
+    }
+    QudaSolveType {
+        QUDA_DIRECT_SOLVE = 0,
+        QUDA_NORMOP_SOLVE = 1,
+        QUDA_DIRECT_PC_SOLVE = 2,
+        QUDA_NORMOP_PC_SOLVE = 3,
+        QUDA_NORMERR_SOLVE = 4,
+        QUDA_NORMERR_PC_SOLVE = 5,
+        QUDA_NORMEQ_SOLVE = 1,
+        QUDA_NORMEQ_PC_SOLVE = 3,
+        QUDA_INVALID_SOLVE = i32::MIN,
+    }
+    QudaMultigridCycleType {
+        QUDA_MG_CYCLE_VCYCLE = 0,
+        QUDA_MG_CYCLE_FCYCLE = 1,
+        QUDA_MG_CYCLE_WCYCLE = 2,
+        QUDA_MG_CYCLE_RECURSIVE = 3,
+        QUDA_MG_CYCLE_INVALID = i32::MIN,
+    }
+    QudaSchwarzType {
+        QUDA_ADDITIVE_SCHWARZ = 0,
+        QUDA_MULTIPLICATIVE_SCHWARZ = 1,
+        QUDA_INVALID_SCHWARZ = i32::MIN,
+    }
+    QudaAcceleratorType {
+        QUDA_MADWF_ACCELERATOR = 0,
+        QUDA_INVALID_ACCELERATOR = i32::MIN,
+    }
+    QudaResidualType {
+        QUDA_L2_RELATIVE_RESIDUAL = 1,
+        QUDA_L2_ABSOLUTE_RESIDUAL = 2,
+        QUDA_HEAVY_QUARK_RESIDUAL = 4,
+        QUDA_INVALID_RESIDUAL = i32::MIN,
+    }
+    QudaCABasis {
+        QUDA_POWER_BASIS = 0,
+        QUDA_CHEBYSHEV_BASIS = 1,
+        QUDA_INVALID_BASIS = i32::MIN,
+    }
+    QudaMatPCType {
+        QUDA_MATPC_EVEN_EVEN = 0,
+        QUDA_MATPC_ODD_ODD = 1,
+        QUDA_MATPC_EVEN_EVEN_ASYMMETRIC = 2,
+        QUDA_MATPC_ODD_ODD_ASYMMETRIC = 3,
+        QUDA_MATPC_INVALID = i32::MIN,
+    }
+    QudaDagType {
+        QUDA_DAG_NO = 0,
+        QUDA_DAG_YES = 1,
+        QUDA_DAG_INVALID = i32::MIN,
+    }
+    QudaMassNormalization {
+        QUDA_KAPPA_NORMALIZATION = 0,
+        QUDA_MASS_NORMALIZATION = 1,
+        QUDA_ASYMMETRIC_MASS_NORMALIZATION = 2,
+        QUDA_INVALID_NORMALIZATION = i32::MIN,
+    }
+    QudaSolverNormalization {
+        QUDA_DEFAULT_NORMALIZATION = 0,
+        QUDA_SOURCE_NORMALIZATION = 1,
+    }
+    QudaPreserveSource {
+        QUDA_PRESERVE_SOURCE_NO = 0,
+        QUDA_PRESERVE_SOURCE_YES = 1,
+        QUDA_PRESERVE_SOURCE_INVALID = i32::MIN,
+    }
+    QudaDiracFieldOrder {
+        QUDA_INTERNAL_DIRAC_ORDER = 0,
+        QUDA_DIRAC_ORDER = 1,
+        QUDA_QDP_DIRAC_ORDER = 2,
+        QUDA_QDPJIT_DIRAC_ORDER = 3,
+        QUDA_CPS_WILSON_DIRAC_ORDER = 4,
+        QUDA_LEX_DIRAC_ORDER = 5,
+        QUDA_TIFR_PADDED_DIRAC_ORDER = 6,
+        QUDA_INVALID_DIRAC_ORDER = i32::MIN,
+    }
+    QudaCloverFieldOrder {
+        QUDA_FLOAT_CLOVER_ORDER = 1,
+        QUDA_FLOAT2_CLOVER_ORDER = 2,
+        QUDA_FLOAT4_CLOVER_ORDER = 4,
+        QUDA_FLOAT8_CLOVER_ORDER = 8,
+        QUDA_PACKED_CLOVER_ORDER = 9,
+        QUDA_QDPJIT_CLOVER_ORDER = 10,
+        QUDA_BQCD_CLOVER_ORDER = 11,
+        QUDA_INVALID_CLOVER_ORDER = i32::MIN,
+    }
+    QudaVerbosity {
+        QUDA_SILENT = 0,
+        QUDA_SUMMARIZE = 1,
+        QUDA_VERBOSE = 2,
+        QUDA_DEBUG_VERBOSE = 3,
+        QUDA_INVALID_VERBOSITY = i32::MIN,
+    }
+    QudaTune {
+        QUDA_TUNE_NO = 0,
+        QUDA_TUNE_YES = 1,
+        QUDA_TUNE_INVALID = i32::MIN,
+    }
+    QudaPreserveDirac {
+        QUDA_PRESERVE_DIRAC_NO = 0,
+        QUDA_PRESERVE_DIRAC_YES = 1,
+        QUDA_PRESERVE_DIRAC_INVALID = i32::MIN,
+    }
+    QudaParity {
+        QUDA_EVEN_PARITY = 0,
+        QUDA_ODD_PARITY = 1,
+        QUDA_INVALID_PARITY = i32::MIN,
+    }
+    QudaDiracType {
+        QUDA_WILSON_DIRAC = 0,
+        QUDA_WILSONPC_DIRAC = 1,
+        QUDA_CLOVER_DIRAC = 2,
+        QUDA_CLOVERPC_DIRAC = 3,
+        QUDA_CLOVER_HASENBUSCH_TWIST_DIRAC = 4,
+        QUDA_CLOVER_HASENBUSCH_TWISTPC_DIRAC = 5,
+        QUDA_DOMAIN_WALL_DIRAC = 6,
+        QUDA_DOMAIN_WALLPC_DIRAC = 7,
+        QUDA_DOMAIN_WALL_4D_DIRAC = 8,
+        QUDA_DOMAIN_WALL_4DPC_DIRAC = 9,
+        QUDA_MOBIUS_DOMAIN_WALL_DIRAC = 10,
+        QUDA_MOBIUS_DOMAIN_WALLPC_DIRAC = 11,
+        QUDA_MOBIUS_DOMAIN_WALL_EOFA_DIRAC = 12,
+        QUDA_MOBIUS_DOMAIN_WALLPC_EOFA_DIRAC = 13,
+        QUDA_STAGGERED_DIRAC = 14,
+        QUDA_STAGGEREDPC_DIRAC = 15,
+        QUDA_STAGGEREDKD_DIRAC = 16,
+        QUDA_ASQTAD_DIRAC = 17,
+        QUDA_ASQTADPC_DIRAC = 18,
+        QUDA_ASQTADKD_DIRAC = 19,
+        QUDA_TWISTED_MASS_DIRAC = 20,
+        QUDA_TWISTED_MASSPC_DIRAC = 21,
+        QUDA_TWISTED_CLOVER_DIRAC = 22,
+        QUDA_TWISTED_CLOVERPC_DIRAC = 23,
+        QUDA_COARSE_DIRAC = 24,
+        QUDA_COARSEPC_DIRAC = 25,
+        QUDA_GAUGE_LAPLACE_DIRAC = 26,
+        QUDA_GAUGE_LAPLACEPC_DIRAC = 27,
+        QUDA_GAUGE_COVDEV_DIRAC = 28,
+        QUDA_INVALID_DIRAC = i32::MIN,
+    }
+    QudaFieldLocation {
+        QUDA_CPU_FIELD_LOCATION = 1,
+        QUDA_CUDA_FIELD_LOCATION = 2,
+        QUDA_INVALID_FIELD_LOCATION = i32::MIN,
+    }
+    QudaSiteSubset {
+        QUDA_PARITY_SITE_SUBSET = 1,
+        QUDA_FULL_SITE_SUBSET = 2,
+        QUDA_INVALID_SITE_SUBSET = i32::MIN,
+    }
+    QudaSiteOrder {
+        QUDA_LEXICOGRAPHIC_SITE_ORDER = 0,
+        QUDA_EVEN_ODD_SITE_ORDER = 1,
+        QUDA_ODD_EVEN_SITE_ORDER = 2,
+        QUDA_INVALID_SITE_ORDER = i32::MIN,
+    }
+    QudaFieldOrder {
+        QUDA_FLOAT_FIELD_ORDER = 1,
+        QUDA_FLOAT2_FIELD_ORDER = 2,
+        QUDA_FLOAT4_FIELD_ORDER = 4,
+        QUDA_FLOAT8_FIELD_ORDER = 8,
+        QUDA_SPACE_SPIN_COLOR_FIELD_ORDER = 9,
+        QUDA_SPACE_COLOR_SPIN_FIELD_ORDER = 10,
+        QUDA_QDPJIT_FIELD_ORDER = 11,
+        QUDA_QOP_DOMAIN_WALL_FIELD_ORDER = 12,
+        QUDA_PADDED_SPACE_SPIN_COLOR_FIELD_ORDER = 13,
+        QUDA_INVALID_FIELD_ORDER = i32::MIN,
+    }
+    QudaFieldCreate {
+        QUDA_NULL_FIELD_CREATE = 0,
+        QUDA_ZERO_FIELD_CREATE = 1,
+        QUDA_COPY_FIELD_CREATE = 2,
+        QUDA_REFERENCE_FIELD_CREATE = 3,
+        QUDA_GHOST_FIELD_CREATE = 4,
+        QUDA_INVALID_FIELD_CREATE = i32::MIN,
+    }
+    QudaGammaBasis {
+        QUDA_DEGRAND_ROSSI_GAMMA_BASIS = 0,
+        QUDA_UKQCD_GAMMA_BASIS = 1,
+        QUDA_CHIRAL_GAMMA_BASIS = 2,
+        QUDA_DIRAC_PAULI_GAMMA_BASIS = 3,
+        QUDA_INVALID_GAMMA_BASIS = i32::MIN,
+    }
+    QudaSourceType {
+        QUDA_POINT_SOURCE = 0,
+        QUDA_RANDOM_SOURCE = 1,
+        QUDA_CONSTANT_SOURCE = 2,
+        QUDA_SINUSOIDAL_SOURCE = 3,
+        QUDA_CORNER_SOURCE = 4,
+        QUDA_INVALID_SOURCE = i32::MIN,
+    }
+    QudaNoiseType {
+        QUDA_NOISE_GAUSS = 0,
+        QUDA_NOISE_UNIFORM = 1,
+        QUDA_NOISE_INVALID = i32::MIN,
+    }
+    QudaDilutionType {
+        QUDA_DILUTION_SPIN = 0,
+        QUDA_DILUTION_COLOR = 1,
+        QUDA_DILUTION_SPIN_COLOR = 2,
+        QUDA_DILUTION_SPIN_COLOR_EVEN_ODD = 3,
+        QUDA_DILUTION_BLOCK = 4,
+        QUDA_DILUTION_INVALID = i32::MIN,
+    }
+    QudaProjectionType {
+        QUDA_MINRES_PROJECTION = 0,
+        QUDA_GALERKIN_PROJECTION = 1,
+        QUDA_INVALID_PROJECTION = i32::MIN,
+    }
+    QudaPCType {
+        QUDA_4D_PC = 4,
+        QUDA_5D_PC = 5,
+        QUDA_PC_INVALID = i32::MIN,
+    }
+    QudaTwistFlavorType {
+        QUDA_TWIST_SINGLET = 1,
+        QUDA_TWIST_NONDEG_DOUBLET = 2,
+        QUDA_TWIST_NO = 0,
+        QUDA_TWIST_INVALID = i32::MIN,
+    }
+    QudaTwistDslashType {
+        QUDA_DEG_TWIST_INV_DSLASH = 0,
+        QUDA_DEG_DSLASH_TWIST_INV = 1,
+        QUDA_DEG_DSLASH_TWIST_XPAY = 2,
+        QUDA_NONDEG_DSLASH = 3,
+        QUDA_DSLASH_INVALID = i32::MIN,
+    }
+    QudaTwistCloverDslashType {
+        QUDA_DEG_CLOVER_TWIST_INV_DSLASH = 0,
+        QUDA_DEG_DSLASH_CLOVER_TWIST_INV = 1,
+        QUDA_DEG_DSLASH_CLOVER_TWIST_XPAY = 2,
+        QUDA_TC_DSLASH_INVALID = i32::MIN,
+    }
+    QudaTwistGamma5Type {
+        QUDA_TWIST_GAMMA5_DIRECT = 0,
+        QUDA_TWIST_GAMMA5_INVERSE = 1,
+        QUDA_TWIST_GAMMA5_INVALID = i32::MIN,
+    }
+    QudaUseInitGuess {
+        QUDA_USE_INIT_GUESS_NO = 0,
+        QUDA_USE_INIT_GUESS_YES = 1,
+        QUDA_USE_INIT_GUESS_INVALID = i32::MIN,
+    }
+    QudaDeflatedGuess {
+        QUDA_DEFLATED_GUESS_NO = 0,
+        QUDA_DEFLATED_GUESS_YES = 1,
+        QUDA_DEFLATED_GUESS_INVALID = i32::MIN,
+    }
+    QudaComputeNullVector {
+        QUDA_COMPUTE_NULL_VECTOR_NO = 0,
+        QUDA_COMPUTE_NULL_VECTOR_YES = 1,
+        QUDA_COMPUTE_NULL_VECTOR_INVALID = i32::MIN,
+    }
+    QudaSetupType {
+        QUDA_NULL_VECTOR_SETUP = 0,
+        QUDA_TEST_VECTOR_SETUP = 1,
+        QUDA_INVALID_SETUP_TYPE = i32::MIN,
+    }
+    QudaTransferType {
+        QUDA_TRANSFER_AGGREGATE = 0,
+        QUDA_TRANSFER_COARSE_KD = 1,
+        QUDA_TRANSFER_OPTIMIZED_KD = 2,
+        QUDA_TRANSFER_OPTIMIZED_KD_DROP_LONG = 3,
+        QUDA_TRANSFER_INVALID = i32::MIN,
+    }
+    QudaBoolean {
+        QUDA_BOOLEAN_FALSE = 0,
+        QUDA_BOOLEAN_TRUE = 1,
+        QUDA_BOOLEAN_INVALID = i32::MIN,
+    }
+    QudaBLASType {
+        QUDA_BLAS_GEMM = 0,
+        QUDA_BLAS_LU_INV = 1,
+        QUDA_BLAS_INVALID = i32::MIN,
+    }
+    QudaBLASOperation {
+        QUDA_BLAS_OP_N = 0,
+        QUDA_BLAS_OP_T = 1,
+        QUDA_BLAS_OP_C = 2,
+        QUDA_BLAS_OP_INVALID = i32::MIN,
+    }
+    QudaBLASDataType {
+        QUDA_BLAS_DATATYPE_S = 0,
+        QUDA_BLAS_DATATYPE_D = 1,
+        QUDA_BLAS_DATATYPE_C = 2,
+        QUDA_BLAS_DATATYPE_Z = 3,
+        QUDA_BLAS_DATATYPE_INVALID = i32::MIN,
+    }
+    QudaBLASDataOrder {
+        QUDA_BLAS_DATAORDER_ROW = 0,
+        QUDA_BLAS_DATAORDER_COL = 1,
+        QUDA_BLAS_DATAORDER_INVALID = i32::MIN,
+    }
+    QudaDirection {
+        QUDA_BACKWARDS = -1,
+        QUDA_IN_PLACE = 0,
+        QUDA_FORWARDS = 1,
+        QUDA_BOTH_DIRS = 2,
+    }
+    QudaLinkDirection {
+        QUDA_LINK_BACKWARDS = 0,
+        QUDA_LINK_FORWARDS = 1,
+        QUDA_LINK_BIDIRECTIONAL = 2,
+    }
+    QudaFieldGeometry {
+        QUDA_SCALAR_GEOMETRY = 1,
+        QUDA_VECTOR_GEOMETRY = 4,
+        QUDA_TENSOR_GEOMETRY = 6,
+        QUDA_COARSE_GEOMETRY = 8,
+        QUDA_KDINVERSE_GEOMETRY = 16,
+        QUDA_INVALID_GEOMETRY = i32::MIN,
+    }
+    QudaGhostExchange {
+        QUDA_GHOST_EXCHANGE_NO = 0,
+        QUDA_GHOST_EXCHANGE_PAD = 1,
+        QUDA_GHOST_EXCHANGE_EXTENDED = 2,
+        QUDA_GHOST_EXCHANGE_INVALID = i32::MIN,
+    }
+    QudaStaggeredPhase {
+        QUDA_STAGGERED_PHASE_NO = 0,
+        QUDA_STAGGERED_PHASE_MILC = 1,
+        QUDA_STAGGERED_PHASE_CHROMA = 2,
+        QUDA_STAGGERED_PHASE_TIFR = 3,
+        QUDA_STAGGERED_PHASE_INVALID = i32::MIN,
+    }
+    QudaSpinTasteGamma {
+        QUDA_SPIN_TASTE_G1 = 0,
+        QUDA_SPIN_TASTE_GX = 1,
+        QUDA_SPIN_TASTE_GY = 2,
+        QUDA_SPIN_TASTE_GZ = 4,
+        QUDA_SPIN_TASTE_GT = 8,
+        QUDA_SPIN_TASTE_G5 = 15,
+        QUDA_SPIN_TASTE_GYGZ = 6,
+        QUDA_SPIN_TASTE_GZGX = 5,
+        QUDA_SPIN_TASTE_GXGY = 3,
+        QUDA_SPIN_TASTE_GXGT = 9,
+        QUDA_SPIN_TASTE_GYGT = 10,
+        QUDA_SPIN_TASTE_GZGT = 12,
+        QUDA_SPIN_TASTE_G5GX = 14,
+        QUDA_SPIN_TASTE_G5GY = 13,
+        QUDA_SPIN_TASTE_G5GZ = 11,
+        QUDA_SPIN_TASTE_G5GT = 7,
+        QUDA_SPIN_TASTE_INVALID = i32::MIN,
+    }
+    QudaContractType {
+        QUDA_CONTRACT_TYPE_STAGGERED_FT_T = 0,
+        QUDA_CONTRACT_TYPE_DR_FT_T = 1,
+        QUDA_CONTRACT_TYPE_DR_FT_Z = 2,
+        QUDA_CONTRACT_TYPE_STAGGERED = 3,
+        QUDA_CONTRACT_TYPE_DR = 4,
+        QUDA_CONTRACT_TYPE_OPEN = 5,
+        QUDA_CONTRACT_TYPE_OPEN_SUM_T = 6,
+        QUDA_CONTRACT_TYPE_OPEN_SUM_Z = 7,
+        QUDA_CONTRACT_TYPE_OPEN_FT_T = 8,
+        QUDA_CONTRACT_TYPE_OPEN_FT_Z = 9,
+        QUDA_CONTRACT_TYPE_INVALID = i32::MIN,
+    }
+    QudaFFTSymmType {
+        QUDA_FFT_SYMM_ODD = 1,
+        QUDA_FFT_SYMM_EVEN = 2,
+        QUDA_FFT_SYMM_EO = 3,
+        QUDA_FFT_SYMM_INVALID = i32::MIN,
+    }
+    QudaContractGamma {
+        QUDA_CONTRACT_GAMMA_I = 0,
+        QUDA_CONTRACT_GAMMA_G1 = 1,
+        QUDA_CONTRACT_GAMMA_G2 = 2,
+        QUDA_CONTRACT_GAMMA_G3 = 3,
+        QUDA_CONTRACT_GAMMA_G4 = 4,
+        QUDA_CONTRACT_GAMMA_G5 = 5,
+        QUDA_CONTRACT_GAMMA_G1G5 = 6,
+        QUDA_CONTRACT_GAMMA_G2G5 = 7,
+        QUDA_CONTRACT_GAMMA_G3G5 = 8,
+        QUDA_CONTRACT_GAMMA_G4G5 = 9,
+        QUDA_CONTRACT_GAMMA_S12 = 10,
+        QUDA_CONTRACT_GAMMA_S13 = 11,
+        QUDA_CONTRACT_GAMMA_S14 = 12,
+        QUDA_CONTRACT_GAMMA_S21 = 13,
+        QUDA_CONTRACT_GAMMA_S23 = 14,
+        QUDA_CONTRACT_GAMMA_S34 = 15,
+        QUDA_CONTRACT_GAMMA_INVALID = i32::MIN,
+    }
+    QudaGaugeSmearType {
+        QUDA_GAUGE_SMEAR_APE = 0,
+        QUDA_GAUGE_SMEAR_STOUT = 1,
+        QUDA_GAUGE_SMEAR_OVRIMP_STOUT = 2,
+        QUDA_GAUGE_SMEAR_HYP = 3,
+        QUDA_GAUGE_SMEAR_WILSON_FLOW = 4,
+        QUDA_GAUGE_SMEAR_SYMANZIK_FLOW = 5,
+        QUDA_GAUGE_SMEAR_INVALID = i32::MIN,
+    }
+    QudaWFlowType {
+        QUDA_WFLOW_TYPE_WILSON = 0,
+        QUDA_WFLOW_TYPE_SYMANZIK = 1,
+        QUDA_WFLOW_TYPE_INVALID = i32::MIN,
+    }
+    QudaFermionSmearType {
+        QUDA_FERMION_SMEAR_TYPE_GAUSSIAN = 0,
+        QUDA_FERMION_SMEAR_TYPE_WUPPERTAL = 1,
+        QUDA_FERMION_SMEAR_TYPE_INVALID = i32::MIN,
+    }
+    QudaExtLibType {
+        QUDA_CUSOLVE_EXTLIB = 0,
+        QUDA_EIGEN_EXTLIB = 1,
+        QUDA_EXTLIB_INVALID = i32::MIN,
+    }
+    QudaWFlowStepType {
+        WFLOW_STEP_W1 = 0,
+        WFLOW_STEP_W2 = 1,
+        WFLOW_STEP_VT = 2,
+    }
+}

@@ -1,0 +1,20 @@
+//! QUDA's C interface on Ferrite. Applications that are compiled against the headers in `quda/include`, which are made of the tables in this
+//! crate, link to `libferrite_quda` in place of QUDA.
+//!
+//! | module | subject |
+//! |---|---|
+//! | [`enums`], [`structs`], [`functions`] | tables of the interface |
+//! | [`define`] | macros that turn the tables into Rust and into descriptions |
+//! | [`headers`] | headers, made of the descriptions |
+//! | [`call`] | what every call has in common: one thread, traces, failures |
+//! | [`setup`] | start and end, parameters, verbosity |
+#![allow(unsafe_code)]
+#![allow(non_snake_case, non_camel_case_types, reason = "names of the interface")]
+
+pub mod call;
+pub mod define;
+pub mod enums;
+pub mod functions;
+pub mod headers;
+pub mod setup;
+pub mod structs;

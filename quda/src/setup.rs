@@ -1,0 +1,151 @@
+//! Start and end of the interface, parameters of structures, and verbosity.
+use crate::define::{FieldValue, Pointee};
+use crate::enums::{QUDA_SILENT, QUDA_SUMMARIZE, QudaVerbosity};
+use crate::functions::{FILE, QudaCommsMap};
+use ferrite_tasks::grid_device::{GridDevice, NamedDevice};
+use ferrite_tasks::{Failure, Outcome};
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+
+unsafe extern "C" {
+    fn fputs(text: *const c_char, file: *mut FILE) -> c_int;
+    fn fflush(file: *mut FILE) -> c_int;
+}
+
+/// What the interface keeps between calls.
+#[derive(Default)]
+struct State {
+    verbosity: Option<QudaVerbosity>,
+    prefix: String,
+    /// File of the application for messages; standard error if there is none.
+    file: Option<*mut FILE>,
+    /// Number of processes in x, y, z and t, as the application requests.
+    grid: Option<[usize; 4]>,
+    device: Option<GridDevice>,
+}
+
+thread_local! {
+    static STATE: RefCell<State> = RefCell::default();
+}
+
+/// Writes a line to the application's file, after its prefix.
+fn write_line(line: &str) {
+    let (file, prefix) = STATE.with_borrow(|state| (state.file, state.prefix.clone()));
+    let text = format!("{prefix}{line}\n");
+    match file {
+        Some(file) => {
+            let Ok(text) = CString::new(text) else { return };
+            // SAFETY: the application gave the file, and the text ends with a zero.
+            unsafe {
+                fputs(text.as_ptr(), file);
+                fflush(file);
+            }
+        }
+        None => eprint!("{text}"),
+    }
+}
+
+/// Writes a message if the verbosity is at least `least`.
+pub fn say(least: QudaVerbosity, line: &str) {
+    let verbosity = STATE.with_borrow(|state| state.verbosity).unwrap_or(QUDA_SUMMARIZE);
+    if verbosity != QUDA_SILENT && verbosity >= least {
+        write_line(line);
+    }
+}
+
+/// Writes the reason of a failure, whatever the verbosity.
+pub fn say_failure(why: &str) {
+    write_line(&format!("ferrite: {why}"));
+}
+
+/// Ends the other processes of the application.
+pub fn abort_processes() {}
+
+/// Sets verbosity, prefix and file of messages.
+///
+/// # Safety
+/// `prefix` is null or a text with a final zero; `file` is null or an open file.
+pub unsafe fn set_verbosity(verbosity: QudaVerbosity, prefix: *const c_char, file: *mut FILE) -> Outcome {
+    let prefix = match prefix.is_null() {
+        true => String::new(),
+        // SAFETY: the caller's promise.
+        false => unsafe { CStr::from_ptr(prefix) }.to_string_lossy().into_owned(),
+    };
+    STATE.with_borrow_mut(|state| {
+        state.verbosity = Some(verbosity);
+        state.prefix = prefix;
+        state.file = Some(file).filter(|file| !file.is_null());
+    });
+    Ok(())
+}
+
+/// Sets the process grid.
+///
+/// # Safety
+/// `dims` points to `count` numbers.
+pub unsafe fn init_grid(count: i32, dims: *const i32, _: QudaCommsMap, _: *mut c_void) -> Outcome {
+    if count != 4 || dims.is_null() {
+        return Err(Failure::refused(format!("nDim = {count}: expected 4, with the processes in x, y, z and t")));
+    }
+    // SAFETY: the caller's promise.
+    let given = unsafe { std::slice::from_raw_parts(dims, 4) };
+    let grid = [given[0], given[1], given[2], given[3]].map(|n| usize::try_from(n).unwrap_or(0));
+    if grid.iter().product::<usize>() != 1 {
+        return Err(Failure::refused(format!(
+            "dims = {given:?}: this build of libferrite_quda works with one process"
+        )));
+    }
+    STATE.with_borrow_mut(|state| state.grid = Some(grid));
+    Ok(())
+}
+
+/// Opens a device: the GPU with this number, or a CPU for a negative number if no GPU works.
+pub fn init(device: i32) -> Outcome {
+    init_device(device)
+}
+
+/// Opens a device. A negative number chooses GPU 0 if a GPU works, otherwise the CPU.
+pub fn init_device(device: i32) -> Outcome {
+    if STATE.with_borrow(|state| state.device.is_some()) {
+        return Ok(());
+    }
+    let has_gpu = ferrite_tasks::device::gpus().is_ok_and(|names| !names.is_empty());
+    let named = match usize::try_from(device) {
+        Ok(index) => NamedDevice { name: "cuda".into(), index: Some(index), ..NamedDevice::default() },
+        Err(_) if has_gpu => NamedDevice { name: "cuda".into(), index: Some(0), ..NamedDevice::default() },
+        Err(_) => NamedDevice { name: "cpu".into(), ..NamedDevice::default() },
+    };
+    let opened = named.open(None)?;
+    say(QUDA_SUMMARIZE, &format!("Ferrite {}: {}", env!("CARGO_PKG_VERSION"), opened.backend().device()));
+    STATE.with_borrow_mut(|state| state.device = Some(opened));
+    Ok(())
+}
+
+/// Does nothing: memory is allocated when it is needed.
+pub fn init_memory() -> Outcome {
+    Ok(())
+}
+
+/// Frees everything that the interface keeps.
+pub fn end() -> Outcome {
+    STATE.take();
+    Ok(())
+}
+
+/// Returns a structure whose fields are not set.
+pub fn new_param<T: FieldValue>() -> Outcome<T> {
+    Ok(T::UNSET)
+}
+
+/// Writes the fields of a structure that have been set.
+///
+/// # Safety
+/// `param` is null or points to a structure.
+pub unsafe fn print_param<T: Pointee>(param: *mut T) -> Outcome {
+    // SAFETY: the caller's promise.
+    let param = unsafe { param.as_ref() }.ok_or_else(|| Failure::refused("param: the pointer is null"))?;
+    let mut text = String::new();
+    param.show_fields(&mut text);
+    text.lines().for_each(write_line);
+    Ok(())
+}
