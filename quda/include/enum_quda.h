@@ -1,7 +1,6 @@
 /* Made of the tables of the crate ferrite-quda; do not edit. Compile applications against this header, and link them to
    libferrite_quda. It has the names of QUDA's C interface, and a layout of its own. */
-#ifndef FERRITE_ENUM_QUDA_H
-#define FERRITE_ENUM_QUDA_H
+#pragma once
 #include <limits.h>
 #define QUDA_INVALID_ENUM INT_MIN
 typedef enum qudaError_t_s {
@@ -552,4 +551,3 @@ typedef enum QudaWFlowStepType_s {
   WFLOW_STEP_W2 = 1,
   WFLOW_STEP_VT = 2,
 } QudaWFlowStepType;
-#endif

@@ -1,7 +1,6 @@
 /* Made of the tables of the crate ferrite-quda; do not edit. Compile applications against this header, and link them to
    libferrite_quda. It has the names of QUDA's C interface, and a layout of its own. */
-#ifndef FERRITE_MALLOC_QUDA_H
-#define FERRITE_MALLOC_QUDA_H
+#pragma once
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -10,4 +9,3 @@ static inline void *pool_device_malloc(std::size_t) {
   std::abort();
 }
 static inline void pool_device_free(void *) {}
-#endif

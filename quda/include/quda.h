@@ -1,7 +1,6 @@
 /* Made of the tables of the crate ferrite-quda; do not edit. Compile applications against this header, and link them to
    libferrite_quda. It has the names of QUDA's C interface, and a layout of its own. */
-#ifndef FERRITE_QUDA_H
-#define FERRITE_QUDA_H
+#pragma once
 #include <stdio.h>
 #include "enum_quda.h"
 #include "quda_constants.h"
@@ -503,5 +502,4 @@ void performTwoLinkGaussianSmearNStep(void *h_in, QudaQuarkSmearParam *smear_par
 void laphSinkProject(double _Complex *host_sinks, void **host_quark, int n_quark, int tile_quark, void **host_evec, int nevec, int tile_evec, QudaInvertParam *inv_param, int *X);
 #ifdef __cplusplus
 }
-#endif
 #endif

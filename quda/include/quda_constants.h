@@ -1,7 +1,6 @@
 /* Made of the tables of the crate ferrite-quda; do not edit. Compile applications against this header, and link them to
    libferrite_quda. It has the names of QUDA's C interface, and a layout of its own. */
-#ifndef FERRITE_QUDA_CONSTANTS_H
-#define FERRITE_QUDA_CONSTANTS_H
+#pragma once
 #define QUDA_VERSION_MAJOR 1
 #define QUDA_VERSION_MINOR 1
 #define QUDA_VERSION_SUBMINOR 0
@@ -12,4 +11,3 @@
 #define QUDA_MAX_MULTI_SRC 128
 #define QUDA_MAX_DWF_LS 32
 #define QUDA_MAX_MG_LEVEL 5
-#endif

@@ -1,6 +1,4 @@
 /* Made of the tables of the crate ferrite-quda; do not edit. Compile applications against this header, and link them to
    libferrite_quda. It has the names of QUDA's C interface, and a layout of its own. */
-#ifndef FERRITE_QUDA_DEFINE_H
-#define FERRITE_QUDA_DEFINE_H
+#pragma once
 #define QUDA_TARGET_CUDA
-#endif

@@ -1,7 +1,6 @@
 /* Made of the tables of the crate ferrite-quda; do not edit. Compile applications against this header, and link them to
    libferrite_quda. It has the names of QUDA's C interface, and a layout of its own. */
-#ifndef FERRITE_QUDA_MILC_INTERFACE_H
-#define FERRITE_QUDA_MILC_INTERFACE_H
+#pragma once
 #include "enum_quda.h"
 #include "quda.h"
 #ifdef __cplusplus
@@ -141,5 +140,4 @@ void qudaAsqtadForce(int precision, double *act_path_coeff, const void **one_lin
 void qudaComputeOprod(int precision, int num_terms, int num_naik_terms, double **coeff, double scale, void **quark_field, void **oprod);
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,7 +1,9 @@
 //! Functions of the interface, in the order of the header. A function with a path after `=` is offered; others are there, and refuse by name.
 use crate::define::quda_functions;
 use crate::enums::*;
+use crate::links;
 use crate::setup;
+use crate::solve;
 use crate::structs::*;
 use ferrite::num_complex::Complex64;
 use std::ffi::{c_char, c_void};
@@ -37,18 +39,18 @@ quda_functions! {
     fn printQudaEigParam(param: *mut QudaEigParam) = setup::print_param;
     fn printQudaGaugeObservableParam(param: *mut QudaGaugeObservableParam) = setup::print_param;
     fn printQudaBLASParam(param: *mut QudaBLASParam) = setup::print_param;
-    fn loadGaugeQuda(h_gauge: *mut c_void, param: *mut QudaGaugeParam);
-    fn freeGaugeQuda();
-    fn freeUniqueGaugeQuda(link_type: QudaLinkType);
+    fn loadGaugeQuda(h_gauge: *mut c_void, param: *mut QudaGaugeParam) = links::load;
+    fn freeGaugeQuda() = links::free;
+    fn freeUniqueGaugeQuda(link_type: QudaLinkType) = links::free_type;
     fn freeGaugeSmearedQuda();
     fn freeGaugeTwoLinkQuda();
     fn saveGaugeQuda(h_gauge: *mut c_void, param: *mut QudaGaugeParam);
-    fn loadCloverQuda(h_clover: *mut c_void, h_clovinv: *mut c_void, inv_param: *mut QudaInvertParam);
-    fn freeCloverQuda();
+    fn loadCloverQuda(h_clover: *mut c_void, h_clovinv: *mut c_void, inv_param: *mut QudaInvertParam) = links::load_clover;
+    fn freeCloverQuda() = links::free_clover;
     fn lanczosQuda(k0: i32, m: i32, hp_Apsi: *mut c_void, hp_r: *mut c_void, hp_V: *mut c_void, hp_alpha: *mut c_void, hp_beta: *mut c_void, eig_param: *mut QudaEigParam);
     fn eigensolveQuda(h_evecs: *mut *mut c_void, h_evals: *mut Complex64, param: *mut QudaEigParam);
-    fn invertQuda(h_x: *mut c_void, h_b: *mut c_void, param: *mut QudaInvertParam);
-    fn invertMultiSrcQuda(_hp_x: *mut *mut c_void, _hp_b: *mut *mut c_void, param: *mut QudaInvertParam);
+    fn invertQuda(h_x: *mut c_void, h_b: *mut c_void, param: *mut QudaInvertParam) = solve::invert;
+    fn invertMultiSrcQuda(_hp_x: *mut *mut c_void, _hp_b: *mut *mut c_void, param: *mut QudaInvertParam) = solve::invert_several;
     fn invertMultiShiftQuda(_hp_x: *mut *mut c_void, _hp_b: *mut c_void, param: *mut QudaInvertParam);
     fn newMultigridQuda(param: *mut QudaMultigridParam) -> *mut c_void;
     fn destroyMultigridQuda(mg_instance: *mut c_void);
@@ -60,8 +62,8 @@ quda_functions! {
     fn spinTasteQuda(h_out: *mut c_void, h_in: *mut c_void, spin: i32, taste: i32, param: *mut QudaInvertParam);
     fn dslashMultiSrcQuda(_hp_x: *mut *mut c_void, _hp_b: *mut *mut c_void, param: *mut QudaInvertParam, parity: QudaParity);
     fn cloverQuda(h_out: *mut c_void, h_in: *mut c_void, inv_param: *mut QudaInvertParam, parity: QudaParity, inverse: i32);
-    fn MatQuda(h_out: *mut c_void, h_in: *mut c_void, inv_param: *mut QudaInvertParam);
-    fn MatDagMatQuda(h_out: *mut c_void, h_in: *mut c_void, inv_param: *mut QudaInvertParam);
+    fn MatQuda(h_out: *mut c_void, h_in: *mut c_void, inv_param: *mut QudaInvertParam) = solve::apply;
+    fn MatDagMatQuda(h_out: *mut c_void, h_in: *mut c_void, inv_param: *mut QudaInvertParam) = solve::apply_normal;
     fn set_dim(a0: *mut i32);
     fn pack_ghost(cpuLink: *mut *mut c_void, cpuGhost: *mut *mut c_void, nFace: i32, precision: QudaPrecision);
     fn computeKSLinkQuda(fatlink: *mut c_void, longlink: *mut c_void, ulink: *mut c_void, inlink: *mut c_void, path_coeff: *mut f64, param: *mut QudaGaugeParam);

@@ -40,11 +40,11 @@ const CONSTANTS: [(&str, usize); 6] = [
 pub fn all() -> Vec<(&'static str, String)> {
     vec![
         ("quda_constants.h", constants()),
-        ("quda_define.h", guarded("QUDA_DEFINE_H", TARGET)),
+        ("quda_define.h", guarded(TARGET)),
         ("enum_quda.h", enumerations()),
-        ("malloc_quda.h", guarded("MALLOC_QUDA_H", ALLOCATION)),
-        ("quda.h", interface(|name| !of_milc(name), "QUDA_H", &["stdio.h", "enum_quda.h", "quda_constants.h"])),
-        ("quda_milc_interface.h", interface(of_milc, "QUDA_MILC_INTERFACE_H", &["enum_quda.h", "quda.h"])),
+        ("malloc_quda.h", guarded(ALLOCATION)),
+        ("quda.h", interface(|name| !of_milc(name), &["stdio.h", "enum_quda.h", "quda_constants.h"])),
+        ("quda_milc_interface.h", interface(of_milc, &["enum_quda.h", "quda.h"])),
     ]
 }
 
@@ -53,8 +53,9 @@ fn of_milc(name: &str) -> bool {
     name.starts_with("quda") && name != "qudaSetCommHandle" || name.ends_with("_t")
 }
 
-fn guarded(guard: &str, text: &str) -> String {
-    format!("{BEGINNING}#ifndef FERRITE_{guard}\n#define FERRITE_{guard}\n{text}#endif\n")
+/// Returns a header. PyQUDA expects a value after each name that a header defines, so that names of guards would confuse it.
+fn guarded(text: &str) -> String {
+    format!("{BEGINNING}#pragma once\n{text}")
 }
 
 fn constants() -> String {
@@ -68,7 +69,7 @@ fn constants() -> String {
     for (name, value) in CONSTANTS {
         writes(&mut text, format_args!("#define {name} {value}\n"));
     }
-    guarded("QUDA_CONSTANTS_H", &text)
+    guarded(&text)
 }
 
 fn enumerations() -> String {
@@ -83,10 +84,10 @@ fn enumerations() -> String {
         }
         writes(&mut text, format_args!("}} {};\n", one.name));
     }
-    guarded("ENUM_QUDA_H", &text)
+    guarded(&text)
 }
 
-fn interface(is_in: impl Fn(&str) -> bool, guard: &str, includes: &[&str]) -> String {
+fn interface(is_in: impl Fn(&str) -> bool, includes: &[&str]) -> String {
     let mut text = String::new();
     for include in includes {
         match include.contains("quda") {
@@ -95,7 +96,7 @@ fn interface(is_in: impl Fn(&str) -> bool, guard: &str, includes: &[&str]) -> St
         }
     }
     text.push_str("#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
-    if guard == "QUDA_H" {
+    if is_in("initCommsGridQuda") {
         text.push_str("typedef int (*QudaCommsMap)(const int *coords, void *fdata);\n");
     }
     for structure in STRUCTURES.iter().filter(|structure| is_in(structure.name)) {
@@ -113,7 +114,7 @@ fn interface(is_in: impl Fn(&str) -> bool, guard: &str, includes: &[&str]) -> St
         writes(&mut text, format_args!("{result}{}({arguments});\n", function.name));
     }
     text.push_str("#ifdef __cplusplus\n}\n#endif\n");
-    guarded(guard, &text)
+    guarded(&text)
 }
 
 fn writes(text: &mut String, line: std::fmt::Arguments<'_>) {

@@ -7,7 +7,9 @@
 //! | [`define`] | macros that turn the tables into Rust and into descriptions |
 //! | [`headers`] | headers, made of the descriptions |
 //! | [`call`] | what every call has in common: one thread, traces, failures |
-//! | [`setup`] | start and end, parameters, verbosity |
+//! | [`setup`] | start and end, parameters, verbosity, and what the interface keeps |
+//! | [`order`] | orders of fields in the memory of applications |
+//! | [`links`], [`solve`] | links and clover terms; solves and products |
 #![allow(unsafe_code)]
 #![allow(non_snake_case, non_camel_case_types, reason = "names of the interface")]
 
@@ -16,5 +18,8 @@ pub mod define;
 pub mod enums;
 pub mod functions;
 pub mod headers;
+pub mod links;
+pub mod order;
 pub mod setup;
+pub mod solve;
 pub mod structs;

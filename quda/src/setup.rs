@@ -2,6 +2,8 @@
 use crate::define::{FieldValue, Pointee};
 use crate::enums::{QUDA_SILENT, QUDA_SUMMARIZE, QudaVerbosity};
 use crate::functions::{FILE, QudaCommsMap};
+use crate::links::{LoadedClover, LoadedLinks};
+use crate::solve::CachedOperator;
 use ferrite_tasks::grid_device::{GridDevice, NamedDevice};
 use ferrite_tasks::{Failure, Outcome};
 use std::cell::RefCell;
@@ -14,23 +16,43 @@ unsafe extern "C" {
 
 /// What the interface keeps between calls.
 #[derive(Default)]
-struct State {
-    verbosity: Option<QudaVerbosity>,
-    prefix: String,
-    /// File of the application for messages; standard error if there is none.
-    file: Option<*mut FILE>,
+pub struct State {
     /// Number of processes in x, y, z and t, as the application requests.
     grid: Option<[usize; 4]>,
-    device: Option<GridDevice>,
+    /// Operator of the last solve or product.
+    pub operator: Option<CachedOperator>,
+    /// Links of hopping terms.
+    pub links: Option<LoadedLinks>,
+    /// Clover term.
+    pub clover: Option<LoadedClover>,
+    /// Device, which is dropped after what is on it.
+    pub device: Option<GridDevice>,
+}
+
+impl State {
+    /// Calls `work` with what the interface keeps.
+    pub fn with<T>(work: impl FnOnce(&mut State) -> Outcome<T>) -> Outcome<T> {
+        STATE.with_borrow_mut(work)
+    }
+}
+
+/// How messages are written.
+#[derive(Default)]
+struct Messages {
+    verbosity: Option<QudaVerbosity>,
+    prefix: String,
+    /// File of the application; standard error if there is none.
+    file: Option<*mut FILE>,
 }
 
 thread_local! {
     static STATE: RefCell<State> = RefCell::default();
+    static MESSAGES: RefCell<Messages> = RefCell::default();
 }
 
 /// Writes a line to the application's file, after its prefix.
 fn write_line(line: &str) {
-    let (file, prefix) = STATE.with_borrow(|state| (state.file, state.prefix.clone()));
+    let (file, prefix) = MESSAGES.with_borrow(|messages| (messages.file, messages.prefix.clone()));
     let text = format!("{prefix}{line}\n");
     match file {
         Some(file) => {
@@ -47,7 +69,7 @@ fn write_line(line: &str) {
 
 /// Writes a message if the verbosity is at least `least`.
 pub fn say(least: QudaVerbosity, line: &str) {
-    let verbosity = STATE.with_borrow(|state| state.verbosity).unwrap_or(QUDA_SUMMARIZE);
+    let verbosity = MESSAGES.with_borrow(|messages| messages.verbosity).unwrap_or(QUDA_SUMMARIZE);
     if verbosity != QUDA_SILENT && verbosity >= least {
         write_line(line);
     }
@@ -71,11 +93,7 @@ pub unsafe fn set_verbosity(verbosity: QudaVerbosity, prefix: *const c_char, fil
         // SAFETY: the caller's promise.
         false => unsafe { CStr::from_ptr(prefix) }.to_string_lossy().into_owned(),
     };
-    STATE.with_borrow_mut(|state| {
-        state.verbosity = Some(verbosity);
-        state.prefix = prefix;
-        state.file = Some(file).filter(|file| !file.is_null());
-    });
+    MESSAGES.set(Messages { verbosity: Some(verbosity), prefix, file: Some(file).filter(|file| !file.is_null()) });
     Ok(())
 }
 
