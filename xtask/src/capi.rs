@@ -10,6 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, bail};
 
+use crate::packages::Packages;
 use crate::process::{self, PROFILE, cargo};
 use crate::{build_ptx, setup};
 
@@ -216,6 +217,59 @@ fn quda(root: &Path, folder: &Path, mpi: bool) -> Result<()> {
         bail!("the trace does not have '{missing}':\n{traced}");
     }
     Ok(())
+}
+
+/// Version of PyQUDA that is built against the headers of QUDA's interface.
+const PYQUDA: &str = "pyquda==0.10.54";
+
+/// Builds PyQUDA against QUDA's interface as [`check`] made it, and runs a script with it. Returns the reason if this was left out because
+/// packages could not be installed.
+pub fn pyquda(root: &Path) -> Result<Option<String>> {
+    match built_pyquda(root) {
+        Ok((packages, built)) => {
+            let mut script = packages.python(&[&built])?;
+            script.arg(root.join("quda/tests/pyquda_pion.py")).current_dir(process::target(root));
+            let refdata = root.join("../shared/refdata");
+            if refdata.is_dir() {
+                script.arg(refdata);
+            } else {
+                println!("there are no reference data: pions are not compared with those of Chroma");
+            }
+            process::run(&mut script)?;
+            Ok(None)
+        }
+        Err(error) if process::in_ci() => Err(error.context("PyQUDA could not be built")),
+        Err(error) => Ok(Some(format!("PyQUDA could not be built: {error:#}"))),
+    }
+}
+
+/// Installs the packages that PyQUDA needs, and builds PyQUDA if the headers or its version have changed.
+fn built_pyquda(root: &Path) -> Result<(Packages, PathBuf)> {
+    let packages = Packages::get(root, "pyquda", "quda/requirements.txt", "what builds PyQUDA")?;
+    let quda = process::target(root).join("capi-check").join(QUDA.folder);
+    let (built, mut wanted) = (process::target(root).join("tools/pyquda-built"), format!("{PYQUDA}\n"));
+    for name in QUDA.headers.1 {
+        let path = quda.join("include").join(name);
+        wanted += &fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+    }
+    let state = built.join("headers.txt");
+    if !fs::read_to_string(&state).is_ok_and(|text| text == wanted) {
+        clear(&built)?;
+        let mut pip = packages.python(&[])?;
+        pip.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--no-build-isolation",
+        ]);
+        pip.args(["--no-cache-dir", "--no-binary", "pyquda", "--target"]).arg(&built).arg(PYQUDA);
+        process::run(pip.env("QUDA_PATH", &quda).env("PIP_ROOT_USER_ACTION", "ignore"))?;
+        fs::write(&state, wanted).context("the state of PyQUDA cannot be written")?;
+    }
+    Ok((packages, built))
 }
 
 /// Removes what an earlier call has made.

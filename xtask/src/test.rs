@@ -18,7 +18,7 @@ use crate::{book, build_ptx, capi, check_ptx, dependencies, dist, embed, python,
 /// Help text of the command.
 pub const TEST_HELP: &str = "\
 Run everything that continuous integration runs: formatting, dependencies, places of `unsafe`, dependencies between rooms,
-setup, build-ptx, check-ptx, clippy, the tests, the Python package, the libraries for C, the examples, a separate program that uses the crates
+setup, build-ptx, check-ptx, clippy, the tests, the Python package, the libraries for C, PyQUDA on QUDA's interface, the examples, a separate program that uses the crates
 (with and without CUDA, and with one format), the book with its commands, an archive for other machines, compilation of
 the fuzz targets, and the documentation without warnings. Stops at the first failure. rustfmt and clippy are installed with
 rustup if the toolchain does not include them.
@@ -124,7 +124,7 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 /// Names of the steps that `--only` can select.
-const STEPS: [&str; 21] = [
+const STEPS: [&str; 22] = [
     "formatting",
     "dependencies",
     "where `unsafe` is",
@@ -138,6 +138,7 @@ const STEPS: [&str; 21] = [
     "tests",
     "Python",
     "C",
+    "PyQUDA",
     "book",
     "archive",
     "examples",
@@ -226,6 +227,14 @@ fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut S
     })?;
     if let Some(why) = no_compiler {
         steps.left_out("libraries for C", &why);
+    }
+    let mut no_pyquda = None;
+    steps.step("PyQUDA", || {
+        no_pyquda = capi::pyquda(root)?;
+        Ok(())
+    })?;
+    if let Some(why) = no_pyquda {
+        steps.left_out("tests with PyQUDA", &why);
     }
     let mut no_pages = None;
     steps.step("book", || {
