@@ -20,7 +20,7 @@
 // Complex numbers in double precision, 16 bytes each: `double _Complex`.
 #define FE_COMPLEX128 2
 
-// Place of arrays in host memory. Arrays in the memory of a GPU have the number of the GPU as their place.
+// Place of arrays in host memory. Arrays in the memory of a GPU are not offered yet.
 #define FE_HOST -1
 
 // Largest number of axes of an array.
@@ -104,7 +104,7 @@ typedef struct {
   void *data;
   // Type of the numbers: `FE_COMPLEX64` or `FE_COMPLEX128`.
   int32_t scalar;
-  // Place of the numbers: `FE_HOST`, or the number of a GPU.
+  // Place of the numbers: `FE_HOST`.
   int32_t place;
   // Number of axes.
   int32_t axes;
@@ -157,17 +157,18 @@ uint32_t fe_abi(void);
 const char *fe_version(void);
 
 // Returns the reason why the last call on this thread failed; an empty text if it succeeded. The text is valid until the next call on
-// this thread.
+// this thread; functions that free an object leave it.
 const char *fe_message(void);
 
 // Returns the record of the last call on this thread as a JSON object, with the keys of docs/output.md; an empty text if the call made no
-// record. The text is valid until the next call on this thread.
+// record. The text is valid until the next call on this thread; functions that free an object leave it.
 const char *fe_record(void);
 
 // *Collective.* Opens a device for calls from this thread, and stores it in `*out`.
 //
 // `options` is a JSON object, or null: `device` is `"auto"` (a GPU if one works, the default), `"cuda"` or `"cpu"`; `index` is the number
-// of the GPU, by default the rank of the process on its host; `threads` is the number of CPU threads, by default all cores; `grid` has
+// of the GPU, by default the rank of the process on its host; `threads` is the number of CPU threads, by default all cores (for work outside
+// kernels, the number of the first device of a thread holds for all its devices); `grid` has
 // the number of processes in x, y, z and t, by default all in t. `mpi_comm` points to an `MPI_Comm`, whose processes partition all
 // lattices among them; null for one process. MPI must be initialised, and stay so until all objects on the device are freed.
 //
@@ -229,7 +230,7 @@ int32_t fe_chain_trajectory(const fe_chain *chain,
                             int32_t reverse,
                             fe_trajectory *out);
 
-// Stores the present links of a chain in `*out`.
+// *Collective.* Stores the present links of a chain in `*out`.
 //
 // # Safety
 // `chain` is a handle that has not been freed; `out` is valid for writes.
@@ -241,7 +242,7 @@ int32_t fe_chain_gauge(const fe_chain *chain, fe_gauge **out);
 // `chain` is null or a handle that has not been freed.
 int32_t fe_chain_free(fe_chain *chain);
 
-// Makes momenta that are zero on a lattice, and stores them in `*out`.
+// *Collective.* Makes momenta that are zero on a lattice, and stores them in `*out`.
 //
 // # Safety
 // `device` is a device that has not been freed; `lattice` points to four numbers; `out` is valid for writes.
@@ -466,7 +467,7 @@ int32_t fe_gauge_fix(const fe_gauge *gauge,
 // `gauge` is null or a handle that has not been freed.
 int32_t fe_gauge_free(fe_gauge *gauge);
 
-// Makes an operator on links, and stores it in `*out`.
+// *Collective.* Makes an operator on links, and stores it in `*out`.
 //
 // `options` is a JSON object with `operator` (`"wilson"`, `"clover"`, `"exp-clover"`, `"twisted"`, `"twisted-clover"`, `"staggered"`,
 // `"asqtad"`, `"hisq"`, …) and its parameters: `mass` or `kappa`, `csw`, `mu`, `bc_time`, … as listed by `ferrite solve --help`.
@@ -552,7 +553,7 @@ int32_t fe_multigrid_new(const fe_operator *op,
                          const char *options_json,
                          fe_multigrid **out);
 
-// *Collective.* Makes the multigrid setup of an operator from the near-null vectors of a file. JsonOptions and record are those of
+// *Collective.* Makes the multigrid setup of an operator from the near-null vectors of a file. Options and record are those of
 // `fe_multigrid_new`.
 //
 // # Safety
@@ -607,7 +608,7 @@ int32_t fe_propagator_through(const fe_operator *op,
                               fe_propagator **out,
                               fe_solution *solution);
 
-// Copies a propagator from an array with the axes component, t, z, y, x, spin and colour (12 components), or component, t, z, y, x and
+// *Collective.* Copies a propagator from an array with the axes component, t, z, y, x, spin and colour (12 components), or component, t, z, y, x and
 // colour (3 components), to the device of `gauge` or links on the same lattice, and stores it in `*out`.
 //
 // # Safety

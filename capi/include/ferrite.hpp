@@ -28,11 +28,26 @@ private:
   std::int32_t code_;
 };
 
+// Failure of a solve that did not converge, with its outcome.
+class solve_error : public error {
+public:
+  solve_error(const char *message, const fe_solution &solution) : error(FE_SOLVER, message), solution(solution) {}
+  fe_solution solution;
+};
+
 // Throws an exception for a code other than FE_OK.
 inline void check(std::int32_t code) {
   if (code != FE_OK) {
     throw error(code, fe_message());
   }
+}
+
+// Throws an exception for the code of a solve other than FE_OK.
+inline void check_solve(std::int32_t code, const fe_solution &solution) {
+  if (code == FE_SOLVER) {
+    throw solve_error(fe_message(), solution);
+  }
+  check(code);
 }
 
 // Record of the last call on this thread, as a JSON object.
@@ -74,7 +89,11 @@ public:
   }
   handle(const handle &) = delete;
   handle &operator=(const handle &) = delete;
-  ~handle() { Free(pointer_); }
+  ~handle() {
+    if (pointer_) {
+      Free(pointer_);
+    }
+  }
   T *get() const noexcept { return pointer_; }
   T **out() noexcept { return &pointer_; }
 
@@ -185,15 +204,15 @@ public:
   void apply(const fe_array &input, const fe_array &output, std::int32_t form = FE_PLAIN) const {
     check(fe_apply(get(), form, &input, &output));
   }
-  // Solves M x = b. Throws an error with the code FE_SOLVER if the solve does not converge; x then has the best iterates.
+  // Solves M x = b. Throws a solve_error if the solve does not converge; x then has the best iterates.
   fe_solution solve(const fe_array &b, const fe_array &x, const std::string &options = "", const fe_array *guess = nullptr) const {
     fe_solution found{};
-    check(fe_solve(get(), &b, guess, &x, options.c_str(), &found));
+    check_solve(fe_solve(get(), &b, guess, &x, options.c_str(), &found), found);
     return found;
   }
   fe_solution solve_systems(const fe_array &b, const fe_array &x, const std::string &options) const {
     fe_solution found{};
-    check(fe_solve_systems(get(), &b, &x, options.c_str(), &found));
+    check_solve(fe_solve_systems(get(), &b, &x, options.c_str(), &found), found);
     return found;
   }
   // Smallest and largest eigenvalue.
@@ -214,12 +233,16 @@ public:
   explicit multigrid(const dirac &of, const std::string &options = "") {
     check(fe_multigrid_new(of.get(), options.c_str(), own_.out()));
   }
-  multigrid(const dirac &of, const std::string &path, const std::string &options) {
-    check(fe_multigrid_read(of.get(), path.c_str(), options.c_str(), own_.out()));
+  // Makes the setup from the near-null vectors of a file.
+  static multigrid read(const dirac &of, const std::string &path, const std::string &options = "") {
+    multigrid made;
+    check(fe_multigrid_read(of.get(), path.c_str(), options.c_str(), made.own_.out()));
+    return made;
   }
   void write(const std::string &path) const { check(fe_multigrid_write(own_.get(), path.c_str())); }
 
 private:
+  multigrid() = default;
   detail::handle<fe_multigrid, fe_multigrid_free> own_;
 };
 
@@ -228,7 +251,27 @@ class propagator {
 public:
   // Solves for a point source, or a smeared one with `smearing`; options are those of fe_propagator_new.
   propagator(const dirac &of, const std::string &options, const gauge *smearing = nullptr, const fe_array *profile = nullptr) {
-    check(fe_propagator_new(of.get(), profile, smearing ? smearing->get() : nullptr, options.c_str(), own_.out(), &solution));
+    auto links = smearing ? smearing->get() : nullptr;
+    check_solve(fe_propagator_new(of.get(), profile, links, options.c_str(), own_.out(), &solution), solution);
+  }
+  // Copies a propagator from an array; links on the same lattice say where it is.
+  static propagator from(const gauge &on, const fe_array &numbers) {
+    propagator made;
+    check(fe_propagator_from(on.get(), &numbers, made.own_.out()));
+    return made;
+  }
+  // Solves for the sequential propagator through a sink; options are those of fe_propagator_through.
+  propagator through(const dirac &of, const std::string &options, const gauge *smearing = nullptr) const {
+    propagator made;
+    auto links = smearing ? smearing->get() : nullptr;
+    check_solve(fe_propagator_through(of.get(), get(), links, options.c_str(), made.own_.out(), &made.solution), made.solution);
+    return made;
+  }
+  // Smears the propagator at its sink.
+  propagator smear(const gauge &with, const std::string &options) const {
+    propagator made;
+    check(fe_propagator_smear(get(), with.get(), options.c_str(), made.own_.out()));
+    return made;
   }
   void copy_to(const fe_array &numbers) const { check(fe_propagator_get(get(), &numbers)); }
   fe_propagator *get() const noexcept { return own_.get(); }
@@ -236,12 +279,14 @@ public:
   fe_solution solution{};
 
 private:
+  propagator() = default;
   detail::handle<fe_propagator, fe_propagator_free> own_;
 };
 
 // Contracts propagators to correlators; options and the axes of `out` are those of fe_contract.
-inline void contract(const propagator &quark, const std::string &options, const fe_array &out, const propagator *other = nullptr) {
-  check(fe_contract(quark.get(), other ? other->get() : nullptr, nullptr, options.c_str(), &out));
+inline void contract(const propagator &quark, const std::string &options, const fe_array &out, const propagator *other = nullptr,
+                     const gauge *links = nullptr) {
+  check(fe_contract(quark.get(), other ? other->get() : nullptr, links ? links->get() : nullptr, options.c_str(), &out));
 }
 
 // Quarks of molecular dynamics, with their pseudofermions.

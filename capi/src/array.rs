@@ -10,7 +10,7 @@ pub const FE_COMPLEX64: i32 = 1;
 /// Complex numbers in double precision, 16 bytes each: `double _Complex`.
 pub const FE_COMPLEX128: i32 = 2;
 
-/// Place of arrays in host memory. Arrays in the memory of a GPU have the number of the GPU as their place.
+/// Place of arrays in host memory. Arrays in the memory of a GPU are not offered yet.
 pub const FE_HOST: i32 = -1;
 
 /// Number of bytes that a process can address.
@@ -27,7 +27,7 @@ pub struct fe_array {
     pub data: *mut c_void,
     /// Type of the numbers: `FE_COMPLEX64` or `FE_COMPLEX128`.
     pub scalar: i32,
-    /// Place of the numbers: `FE_HOST`, or the number of a GPU.
+    /// Place of the numbers: `FE_HOST`.
     pub place: i32,
     /// Number of axes.
     pub axes: i32,
@@ -72,6 +72,9 @@ impl fe_array {
                     &format!("length = {length:?}: expected lengths above 0 of an array that fits into memory"),
                 )
             })?;
+        }
+        if self.reserved != 0 {
+            return Err(refused(what, &format!("reserved = {}: expected 0", self.reserved)));
         }
         if self.data.is_null() {
             return Err(refused(what, "data is a null pointer"));

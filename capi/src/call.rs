@@ -3,11 +3,12 @@ use ferrite_tasks::failure::FailureKind;
 use ferrite_tasks::json::JsonOptions;
 use ferrite_tasks::{Failure, Outcome};
 use serde_json::Value;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Version of the interface. It changes if programs have to be compiled again.
 pub const FE_ABI: u32 = 1;
@@ -30,9 +31,10 @@ pub const FE_INTERNAL: i32 = 6;
 thread_local! {
     static MESSAGE: RefCell<CString> = RefCell::default();
     static RECORD: RefCell<CString> = RefCell::default();
-    /// Whether a call is running on this thread.
-    static IS_CALLED: Cell<bool> = const { Cell::new(false) };
 }
+
+/// Number of calls that are running, on all threads.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns the version of the interface that the library has. Programs compare it with `FE_ABI`.
 #[unsafe(no_mangle)]
@@ -51,14 +53,14 @@ pub extern "C" fn fe_version() -> *const c_char {
 }
 
 /// Returns the reason why the last call on this thread failed; an empty text if it succeeded. The text is valid until the next call on
-/// this thread.
+/// this thread; functions that free an object leave it.
 #[unsafe(no_mangle)]
 pub extern "C" fn fe_message() -> *const c_char {
     MESSAGE.with_borrow(|message| message.as_ptr())
 }
 
 /// Returns the record of the last call on this thread as a JSON object, with the keys of docs/output.md; an empty text if the call made no
-/// record. The text is valid until the next call on this thread.
+/// record. The text is valid until the next call on this thread; functions that free an object leave it.
 #[unsafe(no_mangle)]
 pub extern "C" fn fe_record() -> *const c_char {
     RECORD.with_borrow(|record| record.as_ptr())
@@ -71,13 +73,19 @@ pub(crate) fn leave_record(record: impl Into<Value>) {
 
 /// Runs a call: empties message and record, and converts a failure or a panic to a code with a message.
 pub(crate) fn call(work: impl FnOnce() -> Outcome) -> i32 {
+    // The last texts live until the end of the call, because a program may give them as arguments.
+    let _before = (RECORD.take(), MESSAGE.take());
+    call_keeping_texts(work)
+}
+
+/// Runs a call that leaves message and record of the call before it, unless it fails: cleaning up does not take them away.
+pub(crate) fn call_keeping_texts(work: impl FnOnce() -> Outcome) -> i32 {
     keep_panics_silent();
-    RECORD.take();
-    IS_CALLED.set(true);
+    RUNNING.fetch_add(1, Ordering::Relaxed);
     let done = catch_unwind(AssertUnwindSafe(work));
-    IS_CALLED.set(false);
+    RUNNING.fetch_sub(1, Ordering::Relaxed);
     let (code, message) = match done {
-        Ok(Ok(())) => (FE_OK, CString::default()),
+        Ok(Ok(())) => return FE_OK,
         Ok(Err(failure)) => (code_of(failure.kind), c_text(&failure.message)),
         Err(panic) => (FE_INTERNAL, c_text(&Failure::of_panic(&*panic).message)),
     };
@@ -95,13 +103,13 @@ fn code_of(kind: FailureKind) -> i32 {
     }
 }
 
-/// Lets panics within calls print nothing, once for the whole process.
+/// Lets panics print nothing while calls are running, on the threads of the library, too.
 fn keep_panics_silent() {
     static DONE: Once = Once::new();
     DONE.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            if !IS_CALLED.get() {
+            if RUNNING.load(Ordering::Relaxed) == 0 {
                 before(panic);
             }
         }));
@@ -194,7 +202,16 @@ pub(crate) unsafe fn store<T>(pointer: *mut T, value: T) {
     }
 }
 
-/// Makes an object, and stores a handle of it where `out` points; a null handle if that fails.
+/// Stores a null handle where `out` points, so that a program may free it after any failure.
+///
+/// # Safety
+/// `out` is null or valid for writes.
+pub(crate) unsafe fn nothing_in<T>(out: *mut *mut T) {
+    // SAFETY: the caller's promise.
+    unsafe { store(out, std::ptr::null_mut()) };
+}
+
+/// Makes an object, and stores a handle of it where `out` points, after [`nothing_in`].
 ///
 /// # Safety
 /// `out` is null or valid for writes.
@@ -202,10 +219,8 @@ pub(crate) unsafe fn make<T>(out: *mut *mut T, work: impl FnOnce() -> Outcome<T>
     if out.is_null() {
         return Err(refused("out", "the pointer is null"));
     }
-    // SAFETY: not null, and the caller's promise.
-    unsafe { out.write(std::ptr::null_mut()) };
     let made = Box::into_raw(Box::new(work()?));
-    // SAFETY: as above.
+    // SAFETY: not null, and the caller's promise.
     unsafe { out.write(made) };
     Ok(())
 }

@@ -1,12 +1,12 @@
 //! Devices, and the processes that partition lattices among them.
-use crate::call::{call, extents, given, leave_record, make, options, refused, store};
+use crate::call::{call, call_keeping_texts, extents, given, leave_record, make, nothing_in, options, refused, store};
 use ferrite::lattice::{Lattice, Section};
 use ferrite_tasks::communicator::RunCommunicator;
 use ferrite_tasks::grid_device::{GridDevice, NamedDevice};
 use ferrite_tasks::{Failure, Outcome};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::json;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
@@ -26,8 +26,21 @@ pub struct OpenDevice {
     device: GridDevice,
     /// Connection to MPI, which ends after the device.
     _joined: Joined,
-    /// Threads for host work, if their number is limited.
-    _pool: Option<ThreadPool>,
+}
+
+thread_local! {
+    /// Threads for host work that this thread requests, once their number is limited. A thread cannot change to another pool.
+    static POOL: RefCell<Option<ThreadPool>> = const { RefCell::new(None) };
+}
+
+/// Limits the number of threads for host work, unless an earlier device of this thread has limited it.
+fn limit_threads(threads: Option<usize>) {
+    let Some(threads) = threads else { return };
+    POOL.with_borrow_mut(|pool| {
+        if pool.is_none() {
+            *pool = ThreadPoolBuilder::new().num_threads(threads).use_current_thread().build().ok();
+        }
+    });
 }
 
 /// Object on a device.
@@ -131,8 +144,9 @@ pub(crate) unsafe fn with<T: OnDevice>(handle: *const T, what: &str, work: impl 
     call(|| {
         // SAFETY: the caller's promise.
         let object = unsafe { given(handle, what) }?;
+        // Before the device is shared, since its count of owners is for one thread.
+        object.device().check_thread()?;
         let device = object.device().clone();
-        device.check_thread()?;
         device.work(|| work(object))
     })
 }
@@ -152,7 +166,7 @@ pub unsafe fn panic_in_a_call(device: *const fe_device) -> i32 {
 /// # Safety
 /// As for [`with`]; the handle is not used afterwards, if the call succeeds.
 pub(crate) unsafe fn free<T: OnDevice>(handle: *mut T) -> i32 {
-    call(|| {
+    call_keeping_texts(|| {
         // SAFETY: the caller's promise.
         let Some(object) = (unsafe { handle.as_ref() }) else { return Ok(()) };
         object.device().check_thread()?;
@@ -178,7 +192,8 @@ pub(crate) unsafe fn beside<'a, T: OnDevice>(handle: *const T, what: &str, devic
 /// *Collective.* Opens a device for calls from this thread, and stores it in `*out`.
 ///
 /// `options` is a JSON object, or null: `device` is `"auto"` (a GPU if one works, the default), `"cuda"` or `"cpu"`; `index` is the number
-/// of the GPU, by default the rank of the process on its host; `threads` is the number of CPU threads, by default all cores; `grid` has
+/// of the GPU, by default the rank of the process on its host; `threads` is the number of CPU threads, by default all cores (for work outside
+/// kernels, the number of the first device of a thread holds for all its devices); `grid` has
 /// the number of processes in x, y, z and t, by default all in t. `mpi_comm` points to an `MPI_Comm`, whose processes partition all
 /// lattices among them; null for one process. MPI must be initialised, and stay so until all objects on the device are freed.
 ///
@@ -191,6 +206,8 @@ pub unsafe extern "C" fn fe_device_new(
     mpi_comm: *const c_void,
     out: *mut *mut fe_device,
 ) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
     call(|| {
         // SAFETY: the caller's promise.
         let mut given = unsafe { options(options_json) }?;
@@ -213,13 +230,11 @@ pub unsafe extern "C" fn fe_device_new(
                 false => unsafe { Joined::to(mpi_comm) }.map(|(joined, comm)| (joined, Some(comm)))?,
             };
             let device = named.open(comm)?;
-            let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).use_current_thread().build();
+            limit_threads(device.threads());
             Ok(fe_device {
                 shared: Rc::new(OpenDevice {
                     thread: std::thread::current().id(),
                     is_busy: Cell::new(false),
-                    // A thread that has a pool from an earlier device keeps it.
-                    _pool: device.threads().and_then(|threads| pool(threads).ok()),
                     device,
                     _joined: joined,
                 }),

@@ -1,6 +1,6 @@
 //! Hybrid Monte Carlo: whole trajectories, and molecular dynamics step by step.
 use crate::array::fe_array;
-use crate::call::{extents, given, leave_record, make, options, refused, store};
+use crate::call::{extents, given, leave_record, make, nothing_in, options, refused, store};
 use crate::device::{OnDevice, OpenDevice, beside, fe_device, free, with};
 use crate::gauge::fe_gauge;
 use ferrite::field::host::HostGauge;
@@ -81,6 +81,8 @@ pub unsafe extern "C" fn fe_chain_new(
     out: *mut *mut fe_chain,
 ) -> i32 {
     // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
+    // SAFETY: the caller's promise.
     unsafe {
         with(gauge, "gauge", |gauge| {
             let plan = options(options_json)?.chain()?.plan()?;
@@ -129,12 +131,14 @@ pub unsafe extern "C" fn fe_chain_trajectory(
     }
 }
 
-/// Stores the present links of a chain in `*out`.
+/// *Collective.* Stores the present links of a chain in `*out`.
 ///
 /// # Safety
 /// `chain` is a handle that has not been freed; `out` is valid for writes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fe_chain_gauge(chain: *const fe_chain, out: *mut *mut fe_gauge) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
     // SAFETY: the caller's promise.
     unsafe { with(chain, "chain", |chain| make(out, || fe_gauge::new(&chain.device, chain.chain.borrow().links()?))) }
 }
@@ -149,7 +153,7 @@ pub unsafe extern "C" fn fe_chain_free(chain: *mut fe_chain) -> i32 {
     unsafe { free(chain) }
 }
 
-/// Makes momenta that are zero on a lattice, and stores them in `*out`.
+/// *Collective.* Makes momenta that are zero on a lattice, and stores them in `*out`.
 ///
 /// # Safety
 /// `device` is a device that has not been freed; `lattice` points to four numbers; `out` is valid for writes.
@@ -159,6 +163,8 @@ pub unsafe extern "C" fn fe_momenta_new(
     lattice: *const i64,
     out: *mut *mut fe_momenta,
 ) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
     // SAFETY: the caller's promise.
     unsafe {
         with(device, "device", |device| {
@@ -304,6 +310,8 @@ pub unsafe extern "C" fn fe_gauge_move(
     out: *mut *mut fe_gauge,
 ) -> i32 {
     // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
+    // SAFETY: the caller's promise.
     unsafe {
         with(gauge, "gauge", |gauge| {
             let momenta = beside(momenta, "momenta", gauge.device())?.own.borrow();
@@ -327,6 +335,8 @@ pub unsafe extern "C" fn fe_quarks_new(
     options_json: *const c_char,
     out: *mut *mut fe_quarks,
 ) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
     // SAFETY: the caller's promise.
     unsafe {
         with(gauge, "gauge", |gauge| {

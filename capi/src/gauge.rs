@@ -1,6 +1,6 @@
 //! Links: arrays and files, plaquettes and other loops, smearing, gradient flow, gauge fixing, and heat bath.
 use crate::array::fe_array;
-use crate::call::{extents, given, leave_record, make, options, path, refused, store};
+use crate::call::{extents, given, leave_record, make, nothing_in, options, path, refused, store};
 use crate::device::{OnDevice, OpenDevice, beside, fe_device, free, with};
 use ferrite::field::host::HostGauge;
 use ferrite::files::ReadOptions;
@@ -57,6 +57,8 @@ pub unsafe extern "C" fn fe_gauge_new(
     out: *mut *mut fe_gauge,
 ) -> i32 {
     // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
+    // SAFETY: the caller's promise.
     unsafe {
         with(device, "device", |device| {
             let array = given(array, "array")?.check("array", device.device())?;
@@ -104,6 +106,8 @@ pub unsafe extern "C" fn fe_gauge_read(
     options_json: *const c_char,
     out: *mut *mut fe_gauge,
 ) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
     // SAFETY: the caller's promise.
     unsafe {
         with(device, "device", |device| {
@@ -160,6 +164,8 @@ pub unsafe extern "C" fn fe_gauge_write(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fe_gauge_unit(device: *const fe_device, lattice: *const i64, out: *mut *mut fe_gauge) -> i32 {
     // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
+    // SAFETY: the caller's promise.
     unsafe {
         with(device, "device", |device| {
             let part = device.device().part(extents(lattice)?)?;
@@ -181,6 +187,8 @@ pub unsafe extern "C" fn fe_gauge_random(
     options_json: *const c_char,
     out: *mut *mut fe_gauge,
 ) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
     // SAFETY: the caller's promise.
     unsafe {
         with(device, "device", |device| {
@@ -213,6 +221,8 @@ pub unsafe extern "C" fn fe_gauge_quenched(
     start: *const fe_gauge,
     out: *mut *mut fe_gauge,
 ) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
     // SAFETY: the caller's promise.
     unsafe {
         with(device, "device", |device| {
@@ -317,6 +327,8 @@ pub unsafe extern "C" fn fe_gauge_smear(
     options_json: *const c_char,
     out: *mut *mut fe_gauge,
 ) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
     let smear = |gauge: &fe_gauge, given: JsonOptions| {
         gauge.own.smeared(gauge.device.tasks(), &given.request::<SmearingRequest>()?, &mut go_on)
     };
@@ -337,6 +349,8 @@ pub unsafe extern "C" fn fe_gauge_flow(
     options_json: *const c_char,
     out: *mut *mut fe_gauge,
 ) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
     let flow = |gauge: &fe_gauge, given: JsonOptions| {
         let (links, steps) = gauge.own.flowed(gauge.device.tasks(), &given.request::<FlowRequest>()?, &mut go_on)?;
         leave_record(object(&steps));
@@ -359,6 +373,8 @@ pub unsafe extern "C" fn fe_gauge_fix(
     options_json: *const c_char,
     out: *mut *mut fe_gauge,
 ) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
     let fix = |gauge: &fe_gauge, given: JsonOptions| {
         let fixed = gauge.own.fixed(gauge.device.tasks(), &given.request::<FixingRequest>()?, &mut go_on)?;
         leave_record(json!({ "theta": fixed.theta, "functional": fixed.functional, "sweeps": fixed.sweeps }));

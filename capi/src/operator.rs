@@ -1,9 +1,10 @@
 //! Dirac operators on links: products, solves, and multigrid setups.
 use crate::array::{Checked, fe_array};
-use crate::call::{given, leave_record, make, options, path, refused, store};
+use crate::call::{given, leave_record, make, nothing_in, options, path, refused, store};
 use crate::device::{OnDevice, OpenDevice, free, with};
 use crate::gauge::{fe_gauge, go_on};
 use ferrite::lattice::Section;
+use ferrite::multigrid::Multigrid;
 use ferrite::operators::OperatorForm;
 use ferrite_records::object;
 use ferrite_records::solve::{ObservedSolve, SolveOutcome};
@@ -60,7 +61,7 @@ pub struct fe_solution {
     pub gflops: f64,
 }
 
-/// Makes an operator on links, and stores it in `*out`.
+/// *Collective.* Makes an operator on links, and stores it in `*out`.
 ///
 /// `options` is a JSON object with `operator` (`"wilson"`, `"clover"`, `"exp-clover"`, `"twisted"`, `"twisted-clover"`, `"staggered"`,
 /// `"asqtad"`, `"hisq"`, …) and its parameters: `mass` or `kappa`, `csw`, `mu`, `bc_time`, … as listed by `ferrite solve --help`.
@@ -73,6 +74,8 @@ pub unsafe extern "C" fn fe_operator_new(
     options_json: *const c_char,
     out: *mut *mut fe_operator,
 ) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
     // SAFETY: the caller's promise.
     unsafe {
         with(gauge, "gauge", |gauge| {
@@ -319,6 +322,19 @@ pub unsafe extern "C" fn fe_eigenvalues(
 /// Multigrid setup of an operator.
 pub struct fe_multigrid {
     op: Rc<LinkedOperator>,
+    /// Setup that this handle stands for; another one may have replaced it.
+    setup: Option<Rc<Multigrid>>,
+}
+
+impl fe_multigrid {
+    fn of(op: &Rc<LinkedOperator>) -> Self {
+        fe_multigrid { op: op.clone(), setup: op.dirac.setup() }
+    }
+    /// Returns whether the operator still has the setup of this handle.
+    fn is_current(&self) -> bool {
+        let current = self.op.dirac.setup();
+        self.setup.as_ref().zip(current.as_ref()).is_some_and(|(own, current)| Rc::ptr_eq(own, current))
+    }
 }
 
 impl OnDevice for fe_multigrid {
@@ -342,18 +358,20 @@ pub unsafe extern "C" fn fe_multigrid_new(
     out: *mut *mut fe_multigrid,
 ) -> i32 {
     // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
+    // SAFETY: the caller's promise.
     unsafe {
         with(op, "op", |op| {
             let settings = options(options_json)?.solver()?;
             make(out, || {
                 leave_record(object(&op.own.dirac.set_up(&settings, &mut ())?));
-                Ok(fe_multigrid { op: op.own.clone() })
+                Ok(fe_multigrid::of(&op.own))
             })
         })
     }
 }
 
-/// *Collective.* Makes the multigrid setup of an operator from the near-null vectors of a file. JsonOptions and record are those of
+/// *Collective.* Makes the multigrid setup of an operator from the near-null vectors of a file. Options and record are those of
 /// `fe_multigrid_new`.
 ///
 /// # Safety
@@ -366,12 +384,14 @@ pub unsafe extern "C" fn fe_multigrid_read(
     out: *mut *mut fe_multigrid,
 ) -> i32 {
     // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
+    // SAFETY: the caller's promise.
     unsafe {
         with(op, "op", |op| {
             let (path, settings) = (path(file)?, options(options_json)?.solver()?);
             make(out, || {
                 leave_record(object(&op.own.dirac.load_setup(op.device().tasks(), &path, &settings, &mut ())?));
-                Ok(fe_multigrid { op: op.own.clone() })
+                Ok(fe_multigrid::of(&op.own))
             })
         })
     }
@@ -386,6 +406,9 @@ pub unsafe extern "C" fn fe_multigrid_write(multigrid: *const fe_multigrid, file
     // SAFETY: the caller's promise.
     unsafe {
         with(multigrid, "multigrid", |multigrid| {
+            if !multigrid.is_current() {
+                return Err(refused("multigrid", "a later setup of the operator has replaced this one"));
+            }
             multigrid.op.dirac.save_setup(multigrid.op.device.tasks(), &path(file)?).map(drop)
         })
     }
@@ -403,6 +426,8 @@ pub unsafe extern "C" fn fe_multigrid_free(multigrid: *mut fe_multigrid) -> i32 
 
 impl Drop for fe_multigrid {
     fn drop(&mut self) {
-        self.op.dirac.forget_setup();
+        if self.is_current() {
+            self.op.dirac.forget_setup();
+        }
     }
 }

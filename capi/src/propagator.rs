@@ -1,6 +1,6 @@
 //! Quark propagators on a device, and correlators of hadrons.
 use crate::array::fe_array;
-use crate::call::{given, leave_record, make, options, refused, store};
+use crate::call::{given, leave_record, make, nothing_in, options, refused, store};
 use crate::device::{OnDevice, OpenDevice, beside, free, with};
 use crate::gauge::fe_gauge;
 use crate::operator::{fe_operator, fe_solution, finish_solve};
@@ -81,6 +81,8 @@ pub unsafe extern "C" fn fe_propagator_new(
     solution: *mut fe_solution,
 ) -> i32 {
     // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
+    // SAFETY: the caller's promise.
     unsafe {
         with(op, "op", |op| {
             store(solution, fe_solution::default());
@@ -147,6 +149,8 @@ pub unsafe extern "C" fn fe_propagator_through(
     solution: *mut fe_solution,
 ) -> i32 {
     // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
+    // SAFETY: the caller's promise.
     unsafe {
         with(op, "op", |op| {
             store(solution, fe_solution::default());
@@ -179,7 +183,7 @@ pub unsafe extern "C" fn fe_propagator_through(
     }
 }
 
-/// Copies a propagator from an array with the axes component, t, z, y, x, spin and colour (12 components), or component, t, z, y, x and
+/// *Collective.* Copies a propagator from an array with the axes component, t, z, y, x, spin and colour (12 components), or component, t, z, y, x and
 /// colour (3 components), to the device of `gauge` or links on the same lattice, and stores it in `*out`.
 ///
 /// # Safety
@@ -190,6 +194,8 @@ pub unsafe extern "C" fn fe_propagator_from(
     array: *const fe_array,
     out: *mut *mut fe_propagator,
 ) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
     // SAFETY: the caller's promise.
     unsafe {
         with(gauge, "gauge", |gauge| {
@@ -239,6 +245,8 @@ pub unsafe extern "C" fn fe_propagator_smear(
     options_json: *const c_char,
     out: *mut *mut fe_propagator,
 ) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { nothing_in(out) };
     // SAFETY: the caller's promise.
     unsafe {
         with(propagator, "propagator", |propagator| {

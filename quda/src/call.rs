@@ -49,7 +49,6 @@ pub fn refuse<T>(_: &str) -> Outcome<T> {
 /// Ends the application with a sentence.
 fn end(name: &str, failure: &Failure) -> ! {
     crate::setup::say_failure(&format!("{name}: {}", failure.message));
-    crate::setup::abort_processes();
     match std::env::var(ERROR).as_deref() {
         Ok("abort") => std::process::abort(),
         _ => std::process::exit(1),

@@ -5,6 +5,7 @@ use crate::order::{LinkArrays, Width};
 use crate::setup::State;
 use crate::structs::{QudaGaugeParam, QudaInvertParam};
 use ferrite::field::host::HostGauge;
+use ferrite::gauge::measure::unitarity;
 use ferrite::lattice::Lattice;
 use ferrite_tasks::{Failure, Outcome};
 use std::ffi::c_void;
@@ -25,7 +26,7 @@ pub struct LoadedLinks {
 /// Clover term that was made from resident links.
 #[derive(Clone)]
 pub struct LoadedClover {
-    /// Coefficients of the planes in space and of those with t, in the normalisation of the mass.
+    /// Coefficients of the planes in space and of those with t, in the normalisation of κ.
     pub coefficients: [f64; 2],
     /// Links from which the term was made.
     pub gauge: Arc<HostGauge>,
@@ -35,6 +36,17 @@ pub struct LoadedClover {
 pub fn not_offered(field: &str, of_type: &str, value: i32, offered: &str) -> Failure {
     let value = crate::define::name_of(of_type, value).map_or_else(|| value.to_string(), String::from);
     Failure::refused(format!("{field} = {value} is not offered: {offered}"))
+}
+
+/// Fails unless a structure has the size that it has in this library: applications of other headers would be misread.
+pub fn check_size(found: usize, expected: usize) -> Outcome {
+    match found == expected {
+        true => Ok(()),
+        false => Err(Failure::refused(format!(
+            "struct_size = {found}, but this library has {expected}: make the structure with newQuda…Param, and compile \
+             the application against Ferrite's headers"
+        ))),
+    }
 }
 
 /// Returns a sentence about a field that the application has set to another number than 0.
@@ -95,6 +107,7 @@ fn scale_in_space(gauge: &HostGauge) -> Option<f64> {
 pub unsafe fn load(h_gauge: *mut c_void, param: *mut QudaGaugeParam) -> Outcome {
     // SAFETY: the caller's promise.
     let param = unsafe { given(param, "param") }?;
+    check_size(param.struct_size, size_of::<QudaGaugeParam>())?;
     // SAFETY: as above.
     let (lattice, arrays, width) = unsafe { arrays(h_gauge, param) }?;
     if param.r#type != QUDA_WILSON_LINKS {
@@ -136,6 +149,13 @@ pub unsafe fn load(h_gauge: *mut c_void, param: *mut QudaGaugeParam) -> Outcome 
             _ => 1.0 / found,
         };
         link.as_flattened_mut().iter_mut().for_each(|number| *number *= factor);
+    }
+    let violation = unitarity(&gauge).violation;
+    if violation > 1e-4 || violation.is_nan() {
+        return Err(Failure::refused(format!(
+            "without the factors of anisotropy and boundary, the links deviate from SU(3) by {violation:.1e}: expected \
+             links of SU(3), and a t_boundary that says whether the last time slice has a sign"
+        )));
     }
     let links = LoadedLinks { gauge: Arc::new(gauge), scale: found * anisotropy, anisotropy, is_antiperiodic };
     State::with(|state| {
@@ -181,15 +201,17 @@ pub unsafe fn load_clover(clover: *mut c_void, inverse: *mut c_void, param: *mut
     if param.return_clover == 1 || param.return_clover_inverse == 1 {
         return Err(Failure::refused("return_clover and return_clover_inverse are not offered: expected 0"));
     }
-    let coefficient = match param.clover_coeff {
-        coefficient if coefficient == 0.0 || coefficient == UNSET_REAL => param.clover_csw,
-        coefficient => coefficient / param.kappa,
+    check_size(param.struct_size, size_of::<QudaInvertParam>())?;
+    let is_set = |number: f64| number != UNSET_REAL && number != 0.0;
+    let coefficient = match (is_set(param.clover_coeff), is_set(param.clover_csw) && is_set(param.kappa)) {
+        (true, _) => param.clover_coeff,
+        (false, true) => param.kappa * param.clover_csw,
+        (false, false) => {
+            return Err(Failure::refused("neither clover_coeff nor clover_csw and kappa are set: set one of the two"));
+        }
     };
-    if coefficient == UNSET_REAL {
-        return Err(Failure::refused("neither clover_coeff nor clover_csw is set: set one of them"));
-    }
     if !coefficient.is_finite() {
-        return Err(Failure::refused(format!("clover_coeff / kappa = {coefficient}: expected a finite number")));
+        return Err(Failure::refused(format!("clover_coeff = {coefficient}: expected a finite number")));
     }
     State::with(|state| {
         let links = state.links.as_ref().ok_or_else(|| {

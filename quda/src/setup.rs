@@ -80,9 +80,6 @@ pub fn say_failure(why: &str) {
     write_line(&format!("ferrite: {why}"));
 }
 
-/// Ends the other processes of the application.
-pub fn abort_processes() {}
-
 /// Sets verbosity, prefix and file of messages.
 ///
 /// # Safety
@@ -110,7 +107,7 @@ pub unsafe fn init_grid(count: i32, dims: *const i32, _: QudaCommsMap, _: *mut c
     let grid = [given[0], given[1], given[2], given[3]].map(|n| usize::try_from(n).unwrap_or(0));
     if grid.iter().product::<usize>() != 1 {
         return Err(Failure::refused(format!(
-            "dims = {given:?}: this build of libferrite_quda works with one process"
+            "dims = {given:?}: libferrite_quda works with one process, so all have to be 1"
         )));
     }
     STATE.with_borrow_mut(|state| state.grid = Some(grid));
@@ -126,6 +123,12 @@ pub fn init(device: i32) -> Outcome {
 pub fn init_device(device: i32) -> Outcome {
     if STATE.with_borrow(|state| state.device.is_some()) {
         return Ok(());
+    }
+    let processes = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"].into_iter().filter_map(|name| std::env::var(name).ok());
+    if let Some(size) = processes.into_iter().find(|size| size.parse::<usize>().is_ok_and(|size| size > 1)) {
+        return Err(Failure::refused(format!(
+            "the application runs with {size} processes, but libferrite_quda works with one process"
+        )));
     }
     let has_gpu = ferrite_tasks::device::gpus().is_ok_and(|names| !names.is_empty());
     let named = match usize::try_from(device) {
@@ -150,9 +153,33 @@ pub fn end() -> Outcome {
     Ok(())
 }
 
-/// Returns a structure whose fields are not set.
-pub fn new_param<T: FieldValue>() -> Outcome<T> {
-    Ok(T::UNSET)
+/// Structure that an application makes with a function of the interface.
+pub trait Param: FieldValue {
+    /// Returns the structure with its size.
+    fn with_size(self) -> Self;
+}
+macro_rules! params {
+    ($($name:ident),*) => {
+        $(impl Param for crate::structs::$name {
+            fn with_size(self) -> Self {
+                Self { struct_size: size_of::<Self>(), ..self }
+            }
+        })*
+    };
+}
+params!(
+    QudaGaugeParam,
+    QudaInvertParam,
+    QudaMultigridParam,
+    QudaEigParam,
+    QudaGaugeObservableParam,
+    QudaGaugeSmearParam,
+    QudaBLASParam
+);
+
+/// Returns a structure whose fields are not set, except its size.
+pub fn new_param<T: Param>() -> Outcome<T> {
+    Ok(T::UNSET.with_size())
 }
 
 /// Writes the fields of a structure that have been set.

@@ -1,12 +1,13 @@
 //! Solves and products with Wilson's operator, without and with a clover term.
 use crate::enums::*;
-use crate::links::{given, not_offered, set_to_other_than_0};
+use crate::links::{check_size, given, not_offered, set_to_other_than_0};
 use crate::order::{Width, read_spinor, write_spinor};
 use crate::setup::{State, say};
 use crate::structs::QudaInvertParam;
 use ferrite::field::host::HostSpinor;
 use ferrite::lattice::Lattice;
 use ferrite::operators::{Anisotropy, CloverParams, Operator, OperatorForm, TimeBoundary, WilsonParams};
+use ferrite_records::solve::ObservedSolve;
 use ferrite_tasks::dirac::LinkedDirac;
 use ferrite_tasks::host_fields::HostFields;
 use ferrite_tasks::solver::SolverSettings;
@@ -73,6 +74,9 @@ impl Wanted {
         if !(param.kappa.is_finite() && param.kappa != 0.0) {
             wrong.push(format!("kappa = {}: expected a number other than 0", param.kappa));
         }
+        if param.solution_type == QUDA_MATDAG_MAT_SOLUTION && param.dagger == QUDA_DAG_YES {
+            wrong.push("dagger = QUDA_DAG_YES is not offered for M†M: expected QUDA_DAG_NO".into());
+        }
         if !wrong.is_empty() {
             return Err(Failure::refused(wrong.join("; ")));
         }
@@ -126,7 +130,8 @@ fn operator<'a>(state: &'a mut State, wanted: &Wanted) -> Outcome<&'a LinkedDira
                         "the clover term was made from other links than those that are loaded: load the clover term again",
                     ));
                 }
-                let [space, time] = clover.coefficients;
+                // The coefficients are those of 1 − κ D, which is 2κ M.
+                let [space, time] = clover.coefficients.map(|coefficient| coefficient / wanted.kappa);
                 CloverParams { wilson, space, time }.into()
             }
         };
@@ -203,8 +208,71 @@ pub unsafe fn invert_several(x: *mut *mut c_void, b: *mut *mut c_void, param: *m
     unsafe { solve(x, b, param) }
 }
 
+/// Largest number of corrections of solves with M†M.
+const MOST_CORRECTIONS: usize = 5;
+
+/// Sums over the solves of a call.
+#[derive(Default)]
+struct SolveOutcome {
+    iterations: usize,
+    seconds: f64,
+    /// Floating-point operations in units of 10⁹, as applications divide them by the seconds.
+    operations: f64,
+    residuals: Vec<f64>,
+    failure: Option<String>,
+}
+
+impl SolveOutcome {
+    /// Adds a solve.
+    fn add(&mut self, observed: &ObservedSolve) {
+        let outcome = &observed.outcome;
+        self.iterations += outcome.iterations;
+        self.seconds += outcome.seconds;
+        self.operations += outcome.gflops * outcome.seconds;
+        self.residuals.clone_from(&outcome.true_residuals);
+        self.failure = self.failure.take().or_else(|| observed.failure.clone());
+    }
+    /// Stores the outcome in the fields of the application's structure, and warns if a residual is too large.
+    fn store(&self, param: &mut QudaInvertParam) {
+        param.iter = self.iterations as i32;
+        param.secs = self.seconds;
+        param.gflops = self.operations;
+        param.true_res.iter_mut().zip(&self.residuals).for_each(|(to, residual)| *to = *residual);
+        let worst = self.residuals.iter().copied().fold(0.0, f64::max);
+        if worst > param.tol || worst.is_nan() {
+            let why = self.failure.as_deref().unwrap_or_default();
+            say(QUDA_SUMMARIZE, &format!("WARNING: the solve did not converge: the residual is {worst:.3e}; {why}"));
+        }
+    }
+}
+
+/// Function that solves with M, from initial guesses if there are some.
+type Solver<'a> = dyn FnMut(&[HostSpinor], Option<&HostFields>) -> Outcome<Vec<HostSpinor>> + 'a;
+
+/// Solves with M† = γ5 M γ5.
+fn solved_with_dagger(solved: &mut Solver<'_>, sources: &[HostSpinor]) -> Outcome<Vec<HostSpinor>> {
+    let mut fields = sources.to_vec();
+    gamma5(&mut fields);
+    let mut solutions = solved(&fields, None)?;
+    gamma5(&mut solutions);
+    Ok(solutions)
+}
+
+/// Returns the norm of a field.
+fn norm(field: &HostSpinor) -> f64 {
+    field.numbers().iter().map(|number| number.norm_sqr()).sum::<f64>().sqrt()
+}
+
+/// Adds a multiple of fields to others.
+fn add(to: &mut [HostSpinor], factor: f64, fields: &[HostSpinor]) {
+    for (to, field) in to.iter_mut().zip(fields) {
+        to.numbers_mut().iter_mut().zip(field.numbers()).for_each(|(to, number)| *to += factor * number);
+    }
+}
+
 /// Solves for all right-hand sides together.
 unsafe fn solve(x: &[*mut c_void], b: &[*mut c_void], param: &mut QudaInvertParam) -> Outcome {
+    check_size(param.struct_size, size_of::<QudaInvertParam>())?;
     let wanted = Wanted::of(param)?;
     if param.residual_type & QUDA_HEAVY_QUARK_RESIDUAL != 0 && param.residual_type != i32::MIN {
         let offered = "expected QUDA_L2_RELATIVE_RESIDUAL";
@@ -231,37 +299,40 @@ unsafe fn solve(x: &[*mut c_void], b: &[*mut c_void], param: &mut QudaInvertPara
         let (Some(device), Some(CachedOperator { dirac, .. })) = (&state.device, &state.operator) else {
             return Err(Failure::failed("there is no operator"));
         };
-        (param.iter, param.secs, param.gflops) = (0, 0.0, 0.0);
-        let mut solved = |sources: Vec<HostSpinor>| -> Outcome<Vec<HostSpinor>> {
-            let (solutions, observed) = dirac.solve(device, &sources.into(), guess.as_ref(), &settings, &mut ())?;
-            let outcome = observed.outcome;
-            param.iter += outcome.iterations as i32;
-            param.secs += outcome.seconds;
-            // Operations in units of 10⁹, as applications divide them by the seconds.
-            param.gflops += outcome.gflops * outcome.seconds;
-            for (to, residual) in param.true_res.iter_mut().zip(&outcome.true_residuals) {
-                *to = *residual;
-            }
-            if !outcome.converged {
-                let why = observed.failure.unwrap_or_default();
-                let residual = outcome.true_residual;
-                say(
-                    QUDA_SUMMARIZE,
-                    &format!("WARNING: the solve did not converge: |b - Mx| / |b| = {residual:.3e} {why}"),
-                );
-            }
+        let (tol, mut outcome) = (param.tol, SolveOutcome::default());
+        let mut solved = |sources: &[HostSpinor], guess: Option<&HostFields>| -> Outcome<Vec<HostSpinor>> {
+            let (solutions, observed) = dirac.solve(device, &sources.to_vec().into(), guess, &settings, &mut ())?;
+            outcome.add(&observed);
             spinors(solutions)
         };
-        // M† = γ5 M γ5.
-        if wanted.form != Form::Plain {
-            gamma5(&mut sources);
-            sources = solved(sources)?;
-            gamma5(&mut sources);
-        }
-        if wanted.form != Form::Dagger {
-            sources = solved(sources)?;
-        }
-        for (field, array) in sources.iter().zip(x) {
+        let solutions = match wanted.form {
+            Form::Plain => solved(&sources, guess.as_ref())?,
+            Form::Dagger => solved_with_dagger(&mut solved, &sources)?,
+            Form::Normal => {
+                // Each pair of solves lowers the residual; the last one decides.
+                let norms: Vec<f64> = sources.iter().map(norm).collect();
+                let mut rest = sources.clone();
+                let mut solutions: Vec<HostSpinor> = sources.iter().map(|b| HostSpinor::zero(b.lattice())).collect();
+                let mut residuals = vec![f64::INFINITY; sources.len()];
+                for _ in 0..MOST_CORRECTIONS {
+                    let correction = solved_with_dagger(&mut solved, &rest)?;
+                    let correction = solved(&correction, None)?;
+                    add(&mut solutions, 1.0, &correction);
+                    let go_on = &mut || std::ops::ControlFlow::Continue(());
+                    let images = spinors(dirac.apply(OperatorForm::Normal, &solutions.clone().into(), go_on)?)?;
+                    rest = sources.clone();
+                    add(&mut rest, -1.0, &images);
+                    residuals = rest.iter().map(norm).zip(&norms).map(|(rest, norm)| rest / norm.max(1e-300)).collect();
+                    if residuals.iter().all(|residual| *residual <= tol) {
+                        break;
+                    }
+                }
+                outcome.residuals = residuals;
+                solutions
+            }
+        };
+        outcome.store(param);
+        for (field, array) in solutions.iter().zip(x) {
             if array.is_null() {
                 return Err(Failure::refused("a solution is a null pointer"));
             }
@@ -297,6 +368,7 @@ pub unsafe fn apply_normal(h_out: *mut c_void, h_in: *mut c_void, inv_param: *mu
 }
 
 unsafe fn product(h_out: *mut c_void, h_in: *mut c_void, param: &QudaInvertParam) -> Outcome {
+    check_size(param.struct_size, size_of::<QudaInvertParam>())?;
     let wanted = Wanted::of(param)?;
     if h_out.is_null() {
         return Err(Failure::refused("h_out: the pointer is null"));

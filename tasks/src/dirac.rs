@@ -33,6 +33,7 @@ use solvers::{Iteration, IterationKind, Observer, SolveError, Step, Unsolved};
 use std::cell::OnceCell;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Dirac operator with its links. The device keeps the links in every format that a solve or a product has used.
@@ -418,6 +419,10 @@ impl LinkedDirac {
         let made = configuration.set_up_multigrid(self.wilson_like()?, &request.multigrid, storage, observer);
         let multigrid = made.map_err(|error| refused(SolveFailure::<Spinor>::Solver(error)))?;
         Ok(setup_record(&multigrid))
+    }
+    /// Returns the current multigrid setup; `None` if there is none.
+    pub fn setup(&self) -> Option<Rc<Multigrid>> {
+        self.configuration.multigrid_setup().map(|(_, setup)| setup)
     }
     /// Frees the multigrid setup.
     pub fn forget_setup(&self) {

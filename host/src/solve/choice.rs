@@ -410,7 +410,12 @@ impl Adviser {
                         cost: self.setup / all + self.solve,
                         reason: reason.clone(),
                     },
-                    None => CgTrial { otherwise: Method::BICGSTAB, cost: ahead, reason: progress() },
+                    None => CgTrial {
+                        otherwise: Method::BICGSTAB,
+                        // A trial is discarded, so that BiCGstab begins again.
+                        cost: if self.is_trial { whole } else { ahead },
+                        reason: progress(),
+                    },
                 };
                 let reason = format!("{}; CG gets a trial", progress());
                 self.advice = Some(Advice { method: Method::CG, reason, cg_trial: Some(trial) });

@@ -207,9 +207,16 @@ fn solves_have_solutions_and_records() {
     assert_eq!(record()["vectors"], 8);
     ok(unsafe { fe_multigrid_write(multigrid, file.as_ptr()) });
     ok(unsafe { fe_multigrid_read(op, file.as_ptr(), mg.as_ptr(), &mut read) });
+    // The first handle stands for a setup that is no longer there, and its end leaves the second one.
+    refused(unsafe { fe_multigrid_write(multigrid, file.as_ptr()) }, FE_INPUT, "a later setup of the operator");
+    ok(unsafe { fe_multigrid_free(multigrid) });
+    ok(unsafe { fe_multigrid_write(read, file.as_ptr()) });
     ok(unsafe { fe_solve(op, &source, null(), &solution, mg.as_ptr(), &mut found) });
     assert_eq!((found.converged, &record()["solver"]), (1, &"multigrid".into()));
-    unsafe { [fe_multigrid_free(multigrid), fe_multigrid_free(read)] }.into_iter().for_each(ok);
+    // Cleaning up leaves the record.
+    ok(unsafe { fe_multigrid_free(null_mut()) });
+    assert_eq!(record()["solver"], "multigrid");
+    unsafe { [fe_multigrid_free(read)] }.into_iter().for_each(ok);
     unsafe { [fe_operator_free(op), fe_gauge_free(gauge), fe_device_free(device)] }.into_iter().for_each(ok);
 }
 
@@ -456,6 +463,9 @@ fn mistakes_have_codes_and_sentences() {
     let (mut op, mut other) = (null_mut(), null_mut());
     let mut of = |options: &str| unsafe { fe_operator_new(gauge, c(options).as_ptr(), &mut other) };
     refused(of(r#"{"mass": 0.1}"#), FE_INPUT, "operator is missing");
+    let mut wild: *mut fe_operator = std::ptr::dangling_mut();
+    refused(unsafe { fe_operator_new(null(), c("{").as_ptr(), &mut wild) }, FE_INPUT, "gauge: the pointer is null");
+    assert!(wild.is_null(), "a program may free it");
     refused(of(r#"{"operator": "wilson", "mass": 0.1, "csw": 1}"#), FE_INPUT, "csw: wilson has no such parameter");
     refused(of(r#"{"operator": "wilson", "mass": [[]]}"#), FE_INPUT, "mass");
     ok(unsafe { fe_operator_new(gauge, c(r#"{"operator": "wilson", "mass": 0.1}"#).as_ptr(), &mut op) });
