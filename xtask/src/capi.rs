@@ -211,7 +211,8 @@ fn quda(root: &Path, folder: &Path, mpi: bool) -> Result<()> {
     let traced = fs::read_to_string(&trace).context("the trace cannot be read")?;
     let words = [
         "2 initQuda(device = -1)",
-        "4 printQudaInvertParam(param = pointer)\n    dslash_type = QUDA_CLOVER_WILSON_DSLASH",
+        "4 printQudaInvertParam(param = pointer)",
+        "    dslash_type = QUDA_CLOVER_WILSON_DSLASH",
     ];
     if let Some(missing) = words.iter().find(|words| !traced.contains(*words)) {
         bail!("the trace does not have '{missing}':\n{traced}");
