@@ -1,5 +1,5 @@
-//! What every call has in common: codes, messages, records, and checks of pointers.
-use ferrite_tasks::failure::FailureKind;
+//! Shared parts of all calls: codes, messages, records, and checks of pointers.
+use ferrite_tasks::failure::{FailureKind, without_flags};
 use ferrite_tasks::json::JsonOptions;
 use ferrite_tasks::{Failure, Outcome};
 use serde_json::Value;
@@ -86,7 +86,7 @@ pub(crate) fn call_keeping_texts(work: impl FnOnce() -> Outcome) -> i32 {
     RUNNING.fetch_sub(1, Ordering::Relaxed);
     let (code, message) = match done {
         Ok(Ok(())) => return FE_OK,
-        Ok(Err(failure)) => (code_of(failure.kind), c_text(&failure.message)),
+        Ok(Err(failure)) => (code_of(failure.kind), c_text(&in_c(&failure.message))),
         Err(panic) => (FE_INTERNAL, c_text(&Failure::of_panic(&*panic).message)),
     };
     MESSAGE.set(message);
@@ -114,6 +114,11 @@ fn keep_panics_silent() {
             }
         }));
     });
+}
+
+/// Rewords a message about a device: replaces the program's flags by the options of this interface.
+fn in_c(message: &str) -> String {
+    without_flags(message, "open a device with the option \"device\": \"cpu\"", "the option \"index\"")
 }
 
 /// Converts a text; bytes from the first zero on are dropped.

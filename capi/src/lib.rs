@@ -6,7 +6,7 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`call`] | codes, messages and records, and what every call has in common |
+//! | [`call`] | codes, messages, records, and checks of pointers |
 //! | [`mod@array`] | arrays of the caller |
 //! | [`device`] | devices and their processes |
 //! | [`gauge`] | links: files, plaquettes, smearing, flow, gauge fixing, heat bath |

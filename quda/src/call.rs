@@ -1,5 +1,6 @@
-//! What every call has in common: it comes from one thread, may be traced, and ends the application if it fails, as the interface has no
-//! codes.
+//! Shared parts of all calls: the check of the thread, the trace, and the end of the application after a failure, because the interface has
+//! no codes.
+use ferrite_tasks::failure::without_flags;
 use ferrite_tasks::{Failure, Outcome};
 use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
@@ -48,7 +49,10 @@ pub fn refuse<T>(_: &str) -> Outcome<T> {
 
 /// Ends the application with a sentence.
 fn end(name: &str, failure: &Failure) -> ! {
-    crate::setup::say_failure(&format!("{name}: {}", failure.message));
+    // The program's flags mean nothing to applications.
+    let cpu = "call initQuda(-1) on a machine without a GPU for its CPU";
+    let message = without_flags(&failure.message, cpu, "the argument of initQuda");
+    crate::setup::say_failure(&format!("{name}: {message}"));
     match std::env::var(ERROR).as_deref() {
         Ok("abort") => std::process::abort(),
         _ => std::process::exit(1),

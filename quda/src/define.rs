@@ -194,7 +194,7 @@ impl<T> Argument for *const T {
     }
 }
 
-/// What a pointer of an argument points to. Only structures have fields to show.
+/// Target of a pointer that is an argument. Only structures have fields to show.
 pub trait Pointee {
     /// Writes the fields that have been set.
     fn show_fields(&self, _to: &mut String) {}

@@ -6,7 +6,7 @@
 //! | [`enums`], [`structs`], [`functions`] | tables of the interface |
 //! | [`define`] | macros that turn the tables into Rust and into descriptions |
 //! | [`headers`] | headers, made of the descriptions |
-//! | [`call`] | what every call has in common: one thread, traces, failures |
+//! | [`call`] | shared parts of all calls: one thread, traces, failures |
 //! | [`setup`] | start and end, parameters, verbosity, and what the interface keeps |
 //! | [`order`] | orders of fields in the memory of applications |
 //! | [`links`], [`solve`] | links and clover terms; solves and products |

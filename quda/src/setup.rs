@@ -14,7 +14,7 @@ unsafe extern "C" {
     fn fflush(file: *mut FILE) -> c_int;
 }
 
-/// What the interface keeps between calls.
+/// State of the interface between calls.
 #[derive(Default)]
 pub struct State {
     /// Number of processes in x, y, z and t, as the application requests.
@@ -36,7 +36,7 @@ impl State {
     }
 }
 
-/// How messages are written.
+/// Verbosity, prefix and destination of messages.
 #[derive(Default)]
 struct Messages {
     verbosity: Option<QudaVerbosity>,

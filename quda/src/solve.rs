@@ -21,7 +21,7 @@ pub struct CachedOperator {
     dirac: LinkedDirac,
 }
 
-/// What a call asks for, after all fields that change the answer were checked.
+/// Request of a call, made after a check of all fields that change the answer.
 struct Wanted {
     kappa: f64,
     has_clover: bool,

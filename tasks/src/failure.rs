@@ -156,6 +156,12 @@ impl Failure {
     }
 }
 
+/// Rewords a message about a device for an interface without flags. `cpu` states how to choose the CPU, and `index` names the number of
+/// a GPU.
+pub fn without_flags(message: &str, cpu: &str, index: &str) -> String {
+    message.replace("run with --backend cpu", cpu).replace("--backend cpu", cpu).replace("--device", index)
+}
+
 /// Returns whether all processes have the failure. They do if they read or wrote a file together, unless messages failed.
 fn met_by_all(error: &FileError) -> bool {
     !matches!(error.problem, Problem::Comm(_))

@@ -313,6 +313,16 @@ fn hadrons_are_sums_over_propagators() {
     let shape = [12, 8, 6, 4, 2, 4, 3];
     let mut numbers = vec![Complex64::ZERO; shape.iter().product()];
     ok(unsafe { fe_propagator_get(propagator, &dense(&mut numbers, &shape)) });
+    // Each column solves M S = b for the point with its spin and colour.
+    let column = numbers.len() / 12;
+    let mut image = vec![Complex64::ZERO; column];
+    for (component, solution) in numbers.chunks_mut(column).enumerate() {
+        ok(unsafe { fe_apply(op, FE_PLAIN, &dense(solution, &shape[1..]), &dense(&mut image, &shape[1..])) });
+        image[(((4 * 6 + 3) * 4 + 2) * 2 + 1) * 12 + component] -= 1.0;
+        let rest = image.iter().map(|z| z.norm_sqr()).sum::<f64>().sqrt();
+        // The tolerance, with sums in another order.
+        assert!(rest <= 1.01e-10, "{component}: {rest}");
+    }
     let slice = 6 * 4 * 2 * 12;
     let mut pion = [0.0; 8];
     for (k, number) in numbers.iter().enumerate() {
@@ -457,6 +467,10 @@ fn mistakes_have_codes_and_sentences() {
     refused(new(r#"{"name": "cpu"}"#), FE_INPUT, "options: name is not an option here; the options are device, index");
     refused(new(r#"{"device": "tpu"}"#), FE_INPUT, "'tpu' is not a device");
     refused(new(r#"{"device": "cpu", "threads": 0}"#), FE_INPUT, "threads = 0");
+    // Where there is no GPU, the message has no flag of the program.
+    if new(r#"{"device": "cuda", "index": 1000}"#) != FE_DEVICE || message().contains("--") {
+        panic!("{}", message());
+    }
     refused(unsafe { fe_device_new(null(), null(), null_mut()) }, FE_INPUT, "out: the pointer is null");
     let (device, links) = (device(), generate::weak_field(lattice(), 8, 0.3));
     let gauge = gauge_of(device, &links);
