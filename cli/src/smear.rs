@@ -4,7 +4,7 @@ use super::stout;
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, text};
 use clap::{Args, ValueEnum};
-use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
+use ferrite::gauge::ape_hyp::{ProjectedSmearing, Projection, SumsOfStaples};
 use ferrite::gauge::measure::Plaquettes;
 use ferrite::hmc::stout::{MOST_SMEARING_LEVELS, StoutSmearing};
 use ferrite::observables::loops::plaquette_text;
@@ -75,7 +75,9 @@ fn share(text: &str) -> std::result::Result<f64, String> {
 /// Returns the smearing that the flags describe.
 fn smearing(args: &SmearArguments) -> Outcome<LinkSmearing> {
     let (levels, spatial) = (usize::from(args.levels), args.spatial);
-    let projected = |sums| Ok(LinkSmearing::Projected(ProjectedSmearing { sums, levels, spatial }));
+    let projected = |sums| {
+        Ok(LinkSmearing::Projected(ProjectedSmearing { sums, levels, spatial, projection: Projection::default() }))
+    };
     let refused = |why: &str| Err(Failure::refused(why));
     match (args.kind, args.rho, args.alpha.as_slice()) {
         (SmearingKindName::Stout, Some(rho), []) => Ok(LinkSmearing::Stout(StoutSmearing { rho, levels, spatial })),

@@ -295,41 +295,116 @@ unsafe impl<T: Element> Kernel<T> for ZeuthenForce {
     }
 }
 
-/// Sum of Re tr L over the closed paths L that start at the sites of one parity.
+/// Product of the links along a path that starts at each site of one parity.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Loop {
+pub struct LinkPath {
     /// Links U that start at the even and at the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
+    /// Steps of the path, four bits each, the first step in the lowest bits. A step is twice the direction, plus one
+    /// for a step backward.
+    pub steps: u64,
     /// Lattice of the links.
     pub lattice: Bordered,
     /// Parity of the sites to process: 0 for even, 1 for odd.
     pub parity: u32,
-    /// Steps of the path, four bits each, the first step in the lowest bits. A step is twice the direction, plus one
-    /// for a step backward.
-    pub steps: u32,
-    /// Number of steps of the path.
+    /// Number of steps of the path, at most 16.
     pub length: u32,
 }
-// SAFETY: reads only.
-unsafe impl<T: Element> Reduction<T> for Loop {
-    type Values = [f64; 1];
+
+impl LinkPath {
+    /// Returns the product of the path that starts at site `i`.
     #[inline(always)]
-    unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 1] {
+    unsafe fn product<T: Element>(&self, i: u32) -> Su3<T> {
         let paths = Paths { links: self.links, geometry: self.lattice.geometry };
         let mut path = paths.begin::<T>(self.lattice.site_for::<T>(i, self.parity).index, self.parity);
         let mut steps = self.steps;
         let mut k = 0;
         while k < self.length {
-            path = unsafe { paths.go(path, ((steps & 7) >> 1, steps & 1 == 0)) };
+            path = unsafe { paths.go(path, ((steps & 7) as u32 >> 1, steps & 1 == 0)) };
             steps >>= 4;
             k += 1;
         }
-        [path.product.re_trace().to_f64()]
+        path.product
+    }
+}
+
+/// Sums of Re tr L and Im tr L over the closed paths L that start at the sites of one parity.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Loop {
+    /// The path.
+    pub path: LinkPath,
+}
+// SAFETY: reads only.
+unsafe impl<T: Element> Reduction<T> for Loop {
+    type Values = [f64; 2];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 2] {
+        let product = unsafe { self.path.product::<T>(i) };
+        [product.re_trace().to_f64(), product.im_trace().to_f64()]
     }
     #[inline(always)]
     fn group_sites(&self) -> u32 {
-        self.lattice.group_sites()
+        self.path.lattice.group_sites()
+    }
+}
+
+/// Adds a multiple of a path from each site x of one parity to a matrix: G_μ(x) ← G_μ(x) + c L.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct PathSum {
+    /// The path L.
+    pub path: LinkPath,
+    /// Matrices G on the sites of the parity of the bordered lattice.
+    pub out: ThinLinks,
+    /// Factor c.
+    pub factor: f64,
+    /// Direction μ of the matrices.
+    pub mu: u32,
+}
+// SAFETY: reads and writes matrix μ of site i only.
+unsafe impl<T: Element> Kernel<T> for PathSum {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) {
+        let at = self.path.lattice.site_for::<T>(i, self.path.parity).index;
+        unsafe {
+            let product = self.path.product::<T>(i).scale(T::from_f64(self.factor));
+            self.out.store(at, self.mu, &(self.out.load::<T>(at, self.mu, Access::Own) + product));
+        }
+    }
+    #[inline(always)]
+    fn group_sites(&self) -> u32 {
+        self.path.lattice.group_sites()
+    }
+}
+
+/// Adds the force of closed paths L from the sites x of one parity to the momenta: P_μ(x) ← P_μ(x) − ε A, where A is the
+/// traceless anti-Hermitian part of L.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct PathForce {
+    /// The path L, whose first step goes forward along μ.
+    pub path: LinkPath,
+    /// Momenta P of the links that start at the sites of the parity.
+    pub momenta: Momenta,
+    /// ε
+    pub step: f64,
+    /// Direction μ of the momenta.
+    pub mu: u32,
+}
+// SAFETY: reads and writes P_μ at site i only.
+unsafe impl<T: Element> Kernel<T> for PathForce {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) {
+        unsafe {
+            let force = AntiHermitian::part_of(self.path.product::<T>(i));
+            self.momenta.add::<T, _>(i, self.mu, -self.step, force);
+        }
+    }
+    #[inline(always)]
+    fn group_sites(&self) -> u32 {
+        self.path.lattice.group_sites()
     }
 }
 
@@ -445,6 +520,8 @@ crate::kernels! { FAMILY = "gauge_force";
     kernel SYMANZIK_FORCE_SINGLE "symanzik_force": [GaugeForce as ImprovedAction, in lanes] => single_forces;
     setup FORCE_MATRICES "force_matrices": [ForceMatrices, in lanes] => double_numbers;
     kernel ZEUTHEN_FORCE "zeuthen_force": [ZeuthenForce, in lanes] => double_numbers;
+    setup PATH_SUM "path_sum": [PathSum, in lanes] => double_numbers;
+    setup PATH_FORCE "path_force": [PathForce, in lanes] => double_numbers;
     observe LOOP "loop": [Loop, in lanes] => double_numbers;
     observe FIELD_STRENGTH "field_strength": [FieldStrength, in lanes] => double_numbers;
     setup TEMPORAL_LINE "temporal_line": [TemporalLine] => once;

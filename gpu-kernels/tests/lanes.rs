@@ -22,8 +22,8 @@ use gpu_kernels::fermion_force::{
 use gpu_kernels::field::{Clover, Field, Links, Matrices, Momenta, ThinLinks};
 use gpu_kernels::gauge::{PLAQUETTE, Plaquette};
 use gpu_kernels::gauge_force::{
-    FIELD_STRENGTH, FieldStrength, GaugeForce, LOOP, Loop, LoopCoefficients, SYMANZIK_FORCE_DOUBLE,
-    SYMANZIK_FORCE_SINGLE, WILSON_FORCE,
+    FIELD_STRENGTH, FieldStrength, GaugeForce, LOOP, LinkPath, Loop, LoopCoefficients, PATH_FORCE, PATH_SUM, PathForce,
+    PathSum, SYMANZIK_FORCE_DOUBLE, SYMANZIK_FORCE_SINGLE, WILSON_FORCE,
 };
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::heatbath::{HEATBATH, Heatbath, OVERRELAX, Overrelax, Sublattice};
@@ -362,7 +362,10 @@ fn gauge_fields_on(geometry: Geometry) {
         }
         // Around by z, t, t, −z, −t, −t.
         let (steps, length) = (0x77_5664, 6);
-        compare(geometry, LOOP.0, 2, |m| Loop { links: [m.thin(0), m.thin(1)], lattice, parity, steps, length });
+        let path = |m: &mut LaneMemory| LinkPath { links: [m.thin(0), m.thin(1)], lattice, parity, steps, length };
+        compare(geometry, LOOP.0, 2, |m| Loop { path: path(m) });
+        compare(geometry, PATH_SUM.0, 3, |m| PathSum { path: path(m), out: m.thin(2), factor: -0.3, mu: 2 });
+        compare(geometry, PATH_FORCE.0, 3, |m| PathForce { path: path(m), momenta: m.momenta(2), step: 0.2, mu: 2 });
         compare(geometry, FIELD_STRENGTH.0, 2, |m| FieldStrength { links: [m.thin(0), m.thin(1)], lattice, parity });
         compare(geometry, PLAQUETTE.0, 2, |m| Plaquette { here: m.thin(0), there: m.thin(1), lattice, parity });
         for mu in [0, 3] {

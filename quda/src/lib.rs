@@ -11,15 +11,27 @@
 //! | [`order`] | orders of fields in the memory of applications |
 //! | [`links`], [`solve`] | links and clover terms; solves and products |
 #![allow(unsafe_code)]
+#![allow(clippy::too_many_arguments, reason = "calls have the arguments of the interface")]
 #![allow(non_snake_case, non_camel_case_types, reason = "names of the interface")]
 
 pub mod call;
+pub mod check;
+pub mod covariant;
 pub mod define;
 pub mod enums;
+pub mod fields;
 pub mod functions;
 pub mod headers;
 pub mod links;
+pub mod loops;
+pub mod memory;
+pub mod momenta;
+pub mod operator;
 pub mod order;
+pub mod products;
 pub mod setup;
+pub mod smearing;
 pub mod solve;
+pub mod staggered;
+pub mod state;
 pub mod structs;

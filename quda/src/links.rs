@@ -1,26 +1,48 @@
 //! Links and clover terms that applications load, and that stay until they are freed.
-use crate::define::UNSET_REAL;
+use crate::check::{Mistakes, check_size, given, is_on, not_offered};
+use crate::define::{UNSET_INT, UNSET_REAL};
 use crate::enums::*;
-use crate::order::{LinkArrays, Width};
-use crate::setup::State;
+use crate::memory::{Array, Width};
+use crate::order::LinkArrays;
+use crate::state::{Links, State};
 use crate::structs::{QudaGaugeParam, QudaInvertParam};
-use ferrite::field::host::HostGauge;
+use ferrite::field::host::{HostGauge, Matrix};
 use ferrite::gauge::measure::unitarity;
-use ferrite::lattice::Lattice;
+use ferrite::lattice::Section;
 use ferrite_tasks::{Failure, Outcome};
+use rayon::prelude::*;
+use std::cell::OnceCell;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// Links of hopping terms, as the application loaded them.
+/// Links of hopping terms, as the application loaded them or as calls changed them.
 pub struct LoadedLinks {
-    /// Links without the factors and signs that the application has multiplied into them.
-    pub gauge: Arc<HostGauge>,
-    /// Factor of the links in space that the application has multiplied into them, beside that of the anisotropy.
-    pub scale: f64,
+    /// Links with all factors and signs that the application has multiplied into them.
+    pub links: Links,
+    /// Factors and signs in the links.
+    pub factors: LinkFactors,
+    special: OnceCell<SpecialUnitaryLinks>,
+}
+
+/// Factors and signs that an application has multiplied into links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkFactors {
     /// Anisotropy ξ₀/ν, by which the application has divided the links in space.
     pub anisotropy: f64,
     /// Whether the links of the last time slice have the sign of antiperiodic quarks.
     pub is_antiperiodic: bool,
+    /// Convention of staggered phases.
+    pub phases: QudaStaggeredPhase,
+    /// Whether the links have staggered phases.
+    pub has_phases: bool,
+}
+
+/// Links of SU(3), without the factors and signs that an application has multiplied into them.
+pub struct SpecialUnitaryLinks {
+    /// Links of SU(3).
+    pub gauge: Arc<HostGauge>,
+    /// Factor of the links in space that the application has multiplied into them.
+    pub factor_in_space: f64,
 }
 
 /// Clover term that was made from resident links.
@@ -32,75 +54,168 @@ pub struct LoadedClover {
     pub gauge: Arc<HostGauge>,
 }
 
-/// Fails with the name of a field whose value is not offered.
-pub fn not_offered(field: &str, of_type: &str, value: i32, offered: &str) -> Failure {
-    let value = crate::define::name_of(of_type, value).map_or_else(|| value.to_string(), String::from);
-    Failure::refused(format!("{field} = {value} is not offered: {offered}"))
-}
-
-/// Fails unless a structure has the size that it has in this library: applications of other headers would be misread.
-pub fn check_size(found: usize, expected: usize) -> Outcome {
-    match found == expected {
-        true => Ok(()),
-        false => Err(Failure::refused(format!(
-            "struct_size = {found}, but this library has {expected}: make the structure with newQuda…Param, and compile \
-             the application against Ferrite's headers"
-        ))),
+impl LinkFactors {
+    /// Reads the factors of a structure.
+    pub fn of(param: &QudaGaugeParam) -> Outcome<Self> {
+        let anisotropy = param.anisotropy;
+        if !(anisotropy.is_finite() && anisotropy > 0.0) {
+            return Err(Failure::refused(format!("anisotropy = {anisotropy}: expected a number above 0")));
+        }
+        if param.i_mu != 0.0 && param.i_mu != UNSET_REAL {
+            return Err(Failure::refused(format!("i_mu = {} is not offered: expected 0", param.i_mu)));
+        }
+        let is_antiperiodic = match param.t_boundary {
+            QUDA_ANTI_PERIODIC_T => true,
+            QUDA_PERIODIC_T => false,
+            other => {
+                let offered = "expected QUDA_ANTI_PERIODIC_T or QUDA_PERIODIC_T";
+                return Err(not_offered("t_boundary", "QudaTboundary", other, offered));
+            }
+        };
+        let has_phases = is_on(param.staggered_phase_applied);
+        Ok(LinkFactors { anisotropy, is_antiperiodic, phases: param.staggered_phase_type, has_phases })
+    }
+    /// Returns the sign of the link in direction `mu` at a site of the whole lattice that comes from the boundary condition and, if there
+    /// are some, from staggered phases.
+    pub fn sign(&self, extents: [usize; 4], site: [usize; 4], mu: usize) -> f64 {
+        let across = mu == 3 && site[3] + 1 == extents[3] && self.is_antiperiodic;
+        let boundary = if across { -1.0 } else { 1.0 };
+        if self.has_phases { boundary * phase(self.phases, site, mu) } else { boundary }
     }
 }
 
-/// Returns a sentence about a field that the application has set to another number than 0.
-pub fn set_to_other_than_0(field: &str, value: i32) -> Option<String> {
-    (value != 0 && value != crate::define::UNSET_INT).then(|| format!("{field} = {value} is not offered: expected 0"))
+/// Returns the sign of the link in direction `mu` at a site in a convention of staggered phases.
+pub fn phase(phases: QudaStaggeredPhase, [x, y, z, t]: [usize; 4], mu: usize) -> f64 {
+    // The sums whose parity is the sign. Chroma's signs are those of its operator, which is −D.
+    let sum = match phases {
+        QUDA_STAGGERED_PHASE_MILC => [t, t + x, t + x + y, 0][mu],
+        QUDA_STAGGERED_PHASE_CHROMA => 1 + [0, x, x + y, x + y + z][mu],
+        QUDA_STAGGERED_PHASE_TIFR => [3 + t + z + y, 2 + t + z, 1 + t, 0][mu],
+        _ => 0,
+    };
+    if sum % 2 == 0 { 1.0 } else { -1.0 }
 }
 
-/// Returns what a pointer of an argument points to.
+/// Multiplies links by a number for each link, which depends on the site of the whole lattice and the direction.
+pub fn multiply(gauge: &mut HostGauge, part: &Section, factor: impl Fn([usize; 4], usize) -> f64 + Sync) {
+    let factor = |k: usize| factor(part.global.coordinates(part.global_index(k / 4)), k % 4);
+    gauge.links_mut().par_iter_mut().enumerate().with_min_len(1024).for_each(|(k, link)| {
+        let factor = factor(k);
+        link.as_flattened_mut().iter_mut().for_each(|number| *number *= factor);
+    });
+}
+
+/// Returns the factor that makes the first row of each link in space a unit vector, if it is the same for all of them.
+fn scale_in_space(gauge: &HostGauge) -> Option<f64> {
+    let norm = |link: &Matrix| link[0].iter().map(|z| z.norm_sqr()).sum::<f64>().sqrt();
+    let first = norm(&gauge.links()[0]);
+    let is_same =
+        gauge.links().par_chunks(4).all(|site| site[..3].iter().all(|link| (norm(link) - first).abs() < 1e-5 * first));
+    (is_same && first > 0.0).then_some(first)
+}
+
+impl LoadedLinks {
+    /// Keeps links with their factors.
+    pub fn new(links: Links, factors: LinkFactors) -> Self {
+        LoadedLinks { links, factors, special: OnceCell::new() }
+    }
+    /// Returns the links of SU(3) without the factors and signs.
+    ///
+    /// # Errors
+    /// Links that are not a factor times links of SU(3).
+    pub fn special_unitary(&self) -> Outcome<&SpecialUnitaryLinks> {
+        if self.special.get().is_none() {
+            let (part, mut gauge) = (self.links.part, HostGauge::clone(self.links.host()?));
+            let found = scale_in_space(&gauge).ok_or_else(|| {
+                Failure::refused(
+                    "the links in space have different norms: links of SU(3) times one factor are expected",
+                )
+            })?;
+            let (factors, extents) = (self.factors, part.global.size());
+            multiply(&mut gauge, &part, |site, mu| {
+                let sign = factors.sign(extents, site, mu);
+                if mu < 3 { sign / found } else { sign }
+            });
+            let violation = unitarity(&gauge).violation;
+            if violation > 1e-4 || violation.is_nan() {
+                return Err(Failure::refused(format!(
+                    "without the factors of anisotropy, boundary and staggered phases, the links deviate from SU(3) by \
+                     {violation:.1e}: expected links of SU(3), and a t_boundary and a staggered_phase_applied that say \
+                     which signs they have"
+                )));
+            }
+            let made = SpecialUnitaryLinks { gauge: Arc::new(gauge), factor_in_space: found };
+            return Ok(self.special.get_or_init(|| made));
+        }
+        self.special.get().ok_or_else(|| Failure::failed("there are no links"))
+    }
+}
+
+/// Returns this process's part of the lattice, and the arrays of a structure.
+///
+/// # Errors
+/// Orders and precisions that are not offered.
 ///
 /// # Safety
-/// The pointer is null or valid, and nothing else uses what it points to during the call.
-pub unsafe fn given<'a, T>(pointer: *mut T, name: &str) -> Outcome<&'a mut T> {
-    // SAFETY: the caller's promise.
-    unsafe { pointer.as_mut() }.ok_or_else(|| Failure::refused(format!("{name}: the pointer is null")))
-}
-
-/// Returns the lattice of links, and their arrays and precision.
-unsafe fn arrays(h_gauge: *mut c_void, param: &QudaGaugeParam) -> Outcome<(Lattice, LinkArrays, Width)> {
-    if h_gauge.is_null() {
-        return Err(Failure::refused("h_gauge: the pointer is null"));
+/// For QUDA_QDP_GAUGE_ORDER, `address` is null or has four pointers.
+pub unsafe fn arrays<'a>(
+    state: &State,
+    name: &'a str,
+    address: *mut c_void,
+    param: &QudaGaugeParam,
+) -> Outcome<(Section, LinkArrays<'a>)> {
+    let mut mistakes = Mistakes::default();
+    if param.location != UNSET_INT {
+        mistakes.expect_location("location", param.location);
     }
-    if param.location == QUDA_CUDA_FIELD_LOCATION {
-        let offered = "give arrays on the host, with QUDA_CPU_FIELD_LOCATION";
-        return Err(not_offered("location", "QudaFieldLocation", param.location, offered));
-    }
-    let extents = param.X.map(|n| usize::try_from(n).unwrap_or(0));
-    let lattice = Lattice::new(extents)?;
+    mistakes.finish()?;
+    let width = Width::of("cpu_prec", param.cpu_prec)?;
+    let array = |address: *mut c_void| Array { name, address, width };
+    let null = std::ptr::null_mut();
     let arrays = match param.gauge_order {
+        QUDA_QDP_GAUGE_ORDER if address.is_null() => LinkArrays::ByDirection([array(null); 4]),
         QUDA_QDP_GAUGE_ORDER => {
-            // SAFETY: in this order, the application gives four pointers.
-            let four = unsafe { std::slice::from_raw_parts(h_gauge.cast::<*mut c_void>(), 4) };
-            if four.iter().any(|array| array.is_null()) {
-                return Err(Failure::refused("h_gauge: an array of links is a null pointer"));
-            }
-            LinkArrays::ByDirection([four[0], four[1], four[2], four[3]])
+            // SAFETY: the caller's promise.
+            let four = unsafe { std::slice::from_raw_parts(address.cast::<*mut c_void>(), 4) };
+            LinkArrays::ByDirection([four[0], four[1], four[2], four[3]].map(array))
         }
-        QUDA_MILC_GAUGE_ORDER => LinkArrays::BySite(h_gauge),
+        QUDA_MILC_GAUGE_ORDER => LinkArrays::BySite(array(address)),
         order => {
             let offered = "orders are QUDA_QDP_GAUGE_ORDER and QUDA_MILC_GAUGE_ORDER";
             return Err(not_offered("gauge_order", "QudaGaugeFieldOrder", order, offered));
         }
     };
-    Ok((lattice, arrays, Width::of("cpu_prec", param.cpu_prec)?))
+    Ok((state.part(param.X)?, arrays))
 }
 
-/// Returns the factor that makes the first row of each link in space a unit vector, if it is the same for all of them.
-fn scale_in_space(gauge: &HostGauge) -> Option<f64> {
-    let norm = |k: usize| gauge.links()[k][0].iter().map(|z| z.norm_sqr()).sum::<f64>().sqrt();
-    let first = norm(0);
-    let is_same = (0..gauge.links().len()).filter(|k| k % 4 < 3).all(|k| (norm(k) - first).abs() < 1e-5 * first);
-    (is_same && first > 0.0).then_some(first)
+/// Returns the links that a call works on: resident ones with `use_resident_gauge`, otherwise those of the application.
+///
+/// # Safety
+/// `address` has links as `param` describes them.
+pub unsafe fn taken(state: &State, name: &str, address: *mut c_void, param: &QudaGaugeParam) -> Outcome<LoadedLinks> {
+    // SAFETY: the caller's promise.
+    let (part, arrays) = unsafe { arrays(state, name, address, param) }?;
+    // SAFETY: as above.
+    let gauge = unsafe { arrays.read_links(state.backend()?, part.local) }?;
+    Ok(LoadedLinks::new(Links::of_host(part, gauge), LinkFactors::of(param)?))
 }
 
-/// Keeps links of an application.
+/// Returns the place of links of a type.
+fn slot(state: &mut State, link_type: QudaLinkType) -> Outcome<&mut Option<LoadedLinks>> {
+    Ok(match link_type {
+        QUDA_WILSON_LINKS => &mut state.wilson,
+        QUDA_ASQTAD_FAT_LINKS => &mut state.fat,
+        QUDA_ASQTAD_LONG_LINKS => &mut state.long,
+        QUDA_SMEARED_LINKS => &mut state.smeared,
+        other => {
+            let offered = "types are QUDA_WILSON_LINKS, QUDA_ASQTAD_FAT_LINKS, QUDA_ASQTAD_LONG_LINKS and \
+                           QUDA_SMEARED_LINKS";
+            return Err(not_offered("type", "QudaLinkType", other, offered));
+        }
+    })
+}
+
+/// Keeps links of an application. With `use_resident_gauge`, resident links are kept as they are.
 ///
 /// # Safety
 /// `h_gauge` has links as `param` describes them.
@@ -108,78 +223,67 @@ pub unsafe fn load(h_gauge: *mut c_void, param: *mut QudaGaugeParam) -> Outcome 
     // SAFETY: the caller's promise.
     let param = unsafe { given(param, "param") }?;
     check_size(param.struct_size, size_of::<QudaGaugeParam>())?;
-    // SAFETY: as above.
-    let (lattice, arrays, width) = unsafe { arrays(h_gauge, param) }?;
-    if param.r#type != QUDA_WILSON_LINKS {
-        return Err(not_offered("type", "QudaLinkType", param.r#type, "links of type QUDA_WILSON_LINKS are"));
-    }
-    let zeros = [
-        ("staggered_phase_applied", param.staggered_phase_applied),
-        ("use_resident_gauge", param.use_resident_gauge),
-        ("return_result_gauge", param.return_result_gauge),
-    ];
-    if let Some(why) = zeros.into_iter().find_map(|(field, value)| set_to_other_than_0(field, value)) {
-        return Err(Failure::refused(why));
-    }
-    if param.i_mu != 0.0 && param.i_mu != UNSET_REAL {
-        return Err(Failure::refused(format!("i_mu = {} is not offered: expected 0", param.i_mu)));
-    }
-    let anisotropy = param.anisotropy;
-    if !(anisotropy.is_finite() && anisotropy > 0.0) {
-        return Err(Failure::refused(format!("anisotropy = {anisotropy}: expected a number above 0")));
-    }
-    let is_antiperiodic = match param.t_boundary {
-        QUDA_ANTI_PERIODIC_T => true,
-        QUDA_PERIODIC_T => false,
-        other => {
-            let offered = "expected QUDA_ANTI_PERIODIC_T or QUDA_PERIODIC_T";
-            return Err(not_offered("t_boundary", "QudaTboundary", other, offered));
-        }
-    };
-    // SAFETY: as above.
-    let mut gauge = unsafe { arrays.read(lattice, width) };
-    let found = scale_in_space(&gauge).ok_or_else(|| {
-        Failure::refused("the links in space have different norms: links of SU(3) times one factor are expected")
-    })?;
-    let last = lattice.volume() - lattice.volume() / lattice.size()[3];
-    for (k, link) in gauge.links_mut().iter_mut().enumerate() {
-        let factor = match (k % 4, k / 4 >= last) {
-            (3, true) if is_antiperiodic => -1.0,
-            (3, _) => 1.0,
-            _ => 1.0 / found,
-        };
-        link.as_flattened_mut().iter_mut().for_each(|number| *number *= factor);
-    }
-    let violation = unitarity(&gauge).violation;
-    if violation > 1e-4 || violation.is_nan() {
-        return Err(Failure::refused(format!(
-            "without the factors of anisotropy and boundary, the links deviate from SU(3) by {violation:.1e}: expected \
-             links of SU(3), and a t_boundary that says whether the last time slice has a sign"
-        )));
-    }
-    let links = LoadedLinks { gauge: Arc::new(gauge), scale: found * anisotropy, anisotropy, is_antiperiodic };
     State::with(|state| {
+        if is_on(param.use_resident_gauge) && param.r#type == QUDA_WILSON_LINKS {
+            return state.wilson().map(|_| ());
+        }
+        slot(state, param.r#type)?;
+        // SAFETY: as above.
+        let links = unsafe { taken(state, "h_gauge", h_gauge, param) }?;
         state.operator = None;
-        state.links = Some(links);
+        *slot(state, param.r#type)? = Some(links);
         Ok(())
+    })
+}
+
+/// Writes resident links to memory of the application.
+///
+/// # Safety
+/// `h_gauge` has room for links as `param` describes them.
+pub unsafe fn save(h_gauge: *mut c_void, param: *mut QudaGaugeParam) -> Outcome {
+    // SAFETY: the caller's promise.
+    let param = unsafe { given(param, "param") }?;
+    check_size(param.struct_size, size_of::<QudaGaugeParam>())?;
+    State::with(|state| {
+        let none = Failure::refused("there are no links of this type: load or make them before they are saved");
+        slot(state, param.r#type)?.as_ref().ok_or(none)?;
+        // SAFETY: as above.
+        let (part, arrays) = unsafe { arrays(state, "h_gauge", h_gauge, param) }?;
+        let gauge = match slot(state, param.r#type)? {
+            Some(loaded) if loaded.links.part == part => loaded.links.host()?.clone(),
+            _ => return Err(Failure::refused("X: the resident links are on another lattice")),
+        };
+        // SAFETY: as above.
+        unsafe { arrays.write_links(state.backend()?, &gauge) }
     })
 }
 
 /// Frees all links.
 pub fn free() -> Outcome {
     State::with(|state| {
-        (state.operator, state.links) = (None, None);
+        state.operator = None;
+        (state.wilson, state.fat, state.long, state.smeared) = (None, None, None, None);
         Ok(())
     })
 }
 
 /// Frees links of one type.
 pub fn free_type(link_type: QudaLinkType) -> Outcome {
-    match link_type {
-        QUDA_WILSON_LINKS => free(),
+    State::with(|state| {
         // Links of other types cannot have been loaded.
-        _ => Ok(()),
-    }
+        if let Ok(slot) = slot(state, link_type) {
+            *slot = None;
+        }
+        if link_type != QUDA_SMEARED_LINKS {
+            state.operator = None;
+        }
+        Ok(())
+    })
+}
+
+/// Frees smeared links.
+pub fn free_smeared() -> Outcome {
+    free_type(QUDA_SMEARED_LINKS)
 }
 
 /// Makes a clover term from the resident links.
@@ -214,14 +318,11 @@ pub unsafe fn load_clover(clover: *mut c_void, inverse: *mut c_void, param: *mut
         return Err(Failure::refused(format!("clover_coeff = {coefficient}: expected a finite number")));
     }
     State::with(|state| {
-        let links = state.links.as_ref().ok_or_else(|| {
-            Failure::refused("there are no links: call loadGaugeQuda before the clover term is made from them")
-        })?;
+        let links = state.wilson()?.special_unitary()?;
         // A loop in space has four links in space, and one with t has two.
-        let scale = links.scale / links.anisotropy;
+        let scale = links.factor_in_space;
         let coefficients = [scale.powi(4), scale.powi(2)].map(|factor| coefficient * factor);
         state.clover = Some(LoadedClover { coefficients, gauge: links.gauge.clone() });
-        state.operator = None;
         Ok(())
     })
 }
@@ -229,7 +330,7 @@ pub unsafe fn load_clover(clover: *mut c_void, inverse: *mut c_void, param: *mut
 /// Frees the clover term.
 pub fn free_clover() -> Outcome {
     State::with(|state| {
-        (state.operator, state.clover) = (None, None);
+        state.clover = None;
         Ok(())
     })
 }

@@ -1,154 +1,237 @@
 //! Orders of fields in the memory of applications: even sites before odd ones.
-use crate::enums::{QUDA_DOUBLE_PRECISION, QUDA_SINGLE_PRECISION, QudaPrecision};
-use ferrite::field::host::{HostGauge, HostSpinor};
+use crate::memory::{Array, Width};
+use ferrite::backend::Backend;
+use ferrite::field::host::{Fermion, HostField, HostGauge};
 use ferrite::lattice::Lattice;
-use ferrite::num_complex::{Complex32, Complex64};
-use ferrite_tasks::{Failure, Outcome};
+use ferrite::num_complex::Complex64;
+use ferrite_tasks::Outcome;
+use rayon::prelude::*;
 use std::ffi::c_void;
-
-/// Precision of numbers in the memory of an application.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Width {
-    /// Single precision.
-    Single,
-    /// Double precision.
-    Double,
-}
-
-impl Width {
-    /// Returns the precision that a field of a structure names.
-    ///
-    /// # Errors
-    /// Other precisions than single and double.
-    pub fn of(name: &str, precision: QudaPrecision) -> Outcome<Self> {
-        match precision {
-            QUDA_SINGLE_PRECISION => Ok(Width::Single),
-            QUDA_DOUBLE_PRECISION => Ok(Width::Double),
-            _ => Err(Failure::refused(format!(
-                "{name} = {precision}: arrays on the host have QUDA_SINGLE_PRECISION or QUDA_DOUBLE_PRECISION"
-            ))),
-        }
-    }
-    fn bytes(self) -> usize {
-        match self {
-            Width::Single => size_of::<Complex32>(),
-            Width::Double => size_of::<Complex64>(),
-        }
-    }
-    /// Reads the complex number `place` of an array.
-    ///
-    /// # Safety
-    /// The array has the number.
-    unsafe fn read(self, array: *const c_void, place: usize) -> Complex64 {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let at = array.cast::<u8>().add(place * self.bytes());
-            match self {
-                Width::Double => at.cast::<Complex64>().read_unaligned(),
-                Width::Single => {
-                    let number = at.cast::<Complex32>().read_unaligned();
-                    Complex64::new(number.re.into(), number.im.into())
-                }
-            }
-        }
-    }
-    /// Writes the complex number `place` of an array.
-    ///
-    /// # Safety
-    /// As for [`read`](Self::read).
-    unsafe fn write(self, array: *mut c_void, place: usize, number: Complex64) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let at = array.cast::<u8>().add(place * self.bytes());
-            match self {
-                Width::Double => at.cast::<Complex64>().write_unaligned(number),
-                Width::Single => {
-                    at.cast::<Complex32>().write_unaligned(Complex32::new(number.re as f32, number.im as f32));
-                }
-            }
-        }
-    }
-}
 
 /// Returns the place of the site with the lexicographic index `site` in an order with even sites first.
 pub fn place(lattice: Lattice, site: usize) -> usize {
     lattice.parity(lattice.coordinates(site)) * lattice.volume() / 2 + site / 2
 }
 
-/// Arrays of the links of an application.
-#[derive(Clone, Copy, Debug)]
-pub enum LinkArrays {
-    /// QUDA_QDP_GAUGE_ORDER: an array for each direction.
-    ByDirection([*mut c_void; 4]),
-    /// QUDA_MILC_GAUGE_ORDER: the four links of a site together.
-    BySite(*mut c_void),
+/// Gathers the numbers of sites, `count` for each site, from an order with even sites first.
+fn lexicographic(lattice: Lattice, count: usize, numbers: &[f64]) -> Vec<f64> {
+    let mut out = vec![0.0; numbers.len()];
+    out.par_chunks_mut(count).enumerate().with_min_len(1024).for_each(|(site, to)| {
+        let first = count * place(lattice, site);
+        to.copy_from_slice(&numbers[first..first + count]);
+    });
+    out
 }
 
-impl LinkArrays {
-    /// Returns the array and the place of the first number of a link.
-    fn place(self, lattice: Lattice, site: usize, mu: usize) -> (*mut c_void, usize) {
-        let at = place(lattice, site);
+/// Returns the lexicographic index of the site with this place in an order with even sites first.
+fn site_at(lattice: Lattice, place: usize) -> usize {
+    let half = lattice.volume() / 2;
+    let pair = 2 * (place % half);
+    if lattice.parity(lattice.coordinates(pair)) == place / half { pair } else { pair + 1 }
+}
+
+/// Gathers the numbers of sites into an order with even sites first.
+fn even_first(lattice: Lattice, count: usize, numbers: &[f64]) -> Vec<f64> {
+    let mut out = vec![0.0; numbers.len()];
+    out.par_chunks_mut(count).enumerate().with_min_len(1024).for_each(|(place, to)| {
+        let first = count * site_at(lattice, place);
+        to.copy_from_slice(&numbers[first..first + count]);
+    });
+    out
+}
+
+/// Reals of a link.
+const LINK: usize = 18;
+/// Reals of a momentum in the memory of applications; the last one is not used.
+const MOMENTUM: usize = 10;
+
+/// Arrays of an application with numbers for each link.
+#[derive(Clone, Copy, Debug)]
+pub enum LinkArrays<'a> {
+    /// QUDA_QDP_GAUGE_ORDER: an array for each direction.
+    ByDirection([Array<'a>; 4]),
+    /// QUDA_MILC_GAUGE_ORDER: the four links of a site together.
+    BySite(Array<'a>),
+}
+
+impl LinkArrays<'_> {
+    /// Returns whether an array is a null pointer.
+    pub fn are_null(&self) -> bool {
         match self {
-            LinkArrays::ByDirection(arrays) => (arrays[mu], 9 * at),
-            LinkArrays::BySite(array) => (array, 9 * (4 * at + mu)),
+            LinkArrays::ByDirection(four) => four.iter().any(|array| array.address.is_null()),
+            LinkArrays::BySite(array) => array.address.is_null(),
+        }
+    }
+    /// Reads `count` reals for each link, in the order of sites and directions.
+    unsafe fn read(self, backend: &dyn Backend, lattice: Lattice, count: usize) -> Outcome<Vec<f64>> {
+        let sites = lattice.volume();
+        match self {
+            LinkArrays::BySite(array) => {
+                // SAFETY: the promise of the caller's caller.
+                let numbers = unsafe { array.read(backend, 4 * count * sites) }?;
+                Ok(lexicographic(lattice, 4 * count, &numbers))
+            }
+            LinkArrays::ByDirection(four) => {
+                // SAFETY: as above.
+                let read = |array: &Array<'_>| unsafe { array.read(backend, count * sites) };
+                let four = four.iter().map(read).collect::<Outcome<Vec<_>>>()?;
+                let mut out = vec![0.0; 4 * count * sites];
+                out.par_chunks_mut(4 * count).enumerate().with_min_len(1024).for_each(|(site, to)| {
+                    let first = count * place(lattice, site);
+                    for (to, from) in to.chunks_mut(count).zip(&four) {
+                        to.copy_from_slice(&from[first..first + count]);
+                    }
+                });
+                Ok(out)
+            }
+        }
+    }
+    /// Writes `count` reals for each link, which are in the order of sites and directions.
+    unsafe fn write(self, backend: &dyn Backend, lattice: Lattice, count: usize, numbers: &[f64]) -> Outcome {
+        match self {
+            LinkArrays::BySite(array) => {
+                // SAFETY: the promise of the caller's caller.
+                unsafe { array.write(backend, &even_first(lattice, 4 * count, numbers)) }
+            }
+            LinkArrays::ByDirection(four) => {
+                for (mu, array) in four.into_iter().enumerate() {
+                    let mut one = vec![0.0; count * lattice.volume()];
+                    one.par_chunks_mut(count).enumerate().with_min_len(1024).for_each(|(place, to)| {
+                        let first = count * (4 * site_at(lattice, place) + mu);
+                        to.copy_from_slice(&numbers[first..first + count]);
+                    });
+                    // SAFETY: as above.
+                    unsafe { array.write(backend, &one) }?;
+                }
+                Ok(())
+            }
         }
     }
     /// Reads links.
     ///
     /// # Safety
-    /// The arrays have the links of the lattice.
-    pub unsafe fn read(self, lattice: Lattice, width: Width) -> HostGauge {
-        let mut gauge = HostGauge::unit(lattice);
-        for (k, link) in gauge.links_mut().iter_mut().enumerate() {
-            let (array, first) = self.place(lattice, k / 4, k % 4);
-            for (n, number) in link.as_flattened_mut().iter_mut().enumerate() {
-                // SAFETY: the caller's promise.
-                *number = unsafe { width.read(array, first + n) };
-            }
-        }
-        gauge
+    /// The arrays have the links of the lattice, and nothing writes to them during the call.
+    pub unsafe fn read_links(self, backend: &dyn Backend, lattice: Lattice) -> Outcome<HostGauge> {
+        // SAFETY: the caller's promise.
+        let numbers = unsafe { self.read(backend, lattice, LINK) }?;
+        Ok(HostGauge::from_links(lattice, bytemuck::cast_slice(&numbers).to_vec()))
     }
     /// Writes links.
     ///
     /// # Safety
-    /// As for [`read`](Self::read).
-    pub unsafe fn write(self, gauge: &HostGauge, width: Width) {
-        for (k, link) in gauge.links().iter().enumerate() {
-            let (array, first) = self.place(gauge.lattice(), k / 4, k % 4);
-            for (n, number) in link.as_flattened().iter().enumerate() {
-                // SAFETY: the caller's promise.
-                unsafe { width.write(array, first + n, *number) };
+    /// The arrays have room for the links of the lattice, and nothing else uses them during the call.
+    pub unsafe fn write_links(self, backend: &dyn Backend, gauge: &HostGauge) -> Outcome {
+        // SAFETY: the caller's promise.
+        unsafe { self.write(backend, gauge.lattice(), LINK, bytemuck::cast_slice(gauge.links())) }
+    }
+    /// Reads momenta, anti-Hermitian matrices without trace: the three elements above the diagonal, and the imaginary parts of those on it.
+    ///
+    /// # Safety
+    /// As for [`read_links`](Self::read_links).
+    pub unsafe fn read_momenta(self, backend: &dyn Backend, lattice: Lattice) -> Outcome<HostGauge> {
+        // SAFETY: the caller's promise.
+        let numbers = unsafe { self.read(backend, lattice, MOMENTUM) }?;
+        let mut momenta = HostGauge::unit(lattice);
+        for (matrix, p) in momenta.links_mut().iter_mut().zip(numbers.chunks(MOMENTUM)) {
+            for (n, (i, j)) in [(0, 1), (0, 2), (1, 2)].into_iter().enumerate() {
+                matrix[i][j] = Complex64::new(p[2 * n], p[2 * n + 1]);
+                matrix[j][i] = -matrix[i][j].conj();
             }
+            (0..3).for_each(|i| matrix[i][i] = Complex64::new(0.0, p[6 + i]));
         }
+        Ok(momenta)
+    }
+    /// Writes momenta.
+    ///
+    /// # Safety
+    /// As for [`write_links`](Self::write_links).
+    pub unsafe fn write_momenta(self, backend: &dyn Backend, momenta: &HostGauge) -> Outcome {
+        let mut numbers = Vec::with_capacity(MOMENTUM * momenta.links().len());
+        for m in momenta.links() {
+            let above = [m[0][1], m[0][2], m[1][2]];
+            numbers.extend(above.iter().flat_map(|element| [element.re, element.im]));
+            numbers.extend([m[0][0].im, m[1][1].im, m[2][2].im, 0.0]);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.write(backend, momenta.lattice(), MOMENTUM, &numbers) }
     }
 }
 
-/// Reads a spinor field in QUDA_DIRAC_ORDER: parity, site, spin, colour.
-///
-/// # Safety
-/// The array has the numbers of a field on the lattice.
-pub unsafe fn read_spinor(lattice: Lattice, array: *const c_void, width: Width) -> HostSpinor {
-    let mut field = HostSpinor::zero(lattice);
-    for (site, numbers) in field.numbers_mut().chunks_mut(12).enumerate() {
-        let first = 12 * place(lattice, site);
-        for (n, number) in numbers.iter_mut().enumerate() {
-            // SAFETY: the caller's promise.
-            *number = unsafe { width.read(array, first + n) };
-        }
-    }
-    field
+/// Sites that a field in the memory of an application has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sites {
+    /// All sites, even ones first.
+    All,
+    /// The sites of one parity.
+    Parity(usize),
 }
 
-/// Writes a spinor field in QUDA_DIRAC_ORDER.
-///
-/// # Safety
-/// As for [`read_spinor`].
-pub unsafe fn write_spinor(field: &HostSpinor, array: *mut c_void, width: Width) {
-    for (site, numbers) in field.numbers().chunks(12).enumerate() {
-        let first = 12 * place(field.lattice(), site);
-        for (n, number) in numbers.iter().enumerate() {
-            // SAFETY: the caller's promise.
-            unsafe { width.write(array, first + n, *number) };
+/// Fields in the memory of an application, in QUDA_DIRAC_ORDER: parity, site, spin, colour.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields {
+    /// Lattice of the process.
+    pub lattice: Lattice,
+    /// Sites that the fields have.
+    pub sites: Sites,
+    /// Precision of the numbers.
+    pub width: Width,
+}
+
+impl Fields {
+    fn count<T: Fermion>(self) -> usize {
+        let sites = match self.sites {
+            Sites::All => self.lattice.volume(),
+            Sites::Parity(_) => self.lattice.volume() / 2,
+        };
+        2 * T::COMPONENTS * sites
+    }
+    /// Reads a field; it is zero on sites that the array does not have.
+    ///
+    /// # Safety
+    /// The array has the field, and nothing writes to it during the call.
+    pub unsafe fn read<T: Fermion>(
+        self,
+        backend: &dyn Backend,
+        name: &str,
+        address: *mut c_void,
+    ) -> Outcome<HostField<T>> {
+        // SAFETY: the caller's promise.
+        let numbers = unsafe { Array { name, address, width: self.width }.read(backend, self.count::<T>()) }?;
+        let (count, half) = (2 * T::COMPONENTS, self.lattice.volume() / 2);
+        let mut field = HostField::<T>::zero(self.lattice);
+        let reals: &mut [f64] = bytemuck::cast_slice_mut(field.numbers_mut());
+        match self.sites {
+            Sites::All => reals.copy_from_slice(&lexicographic(self.lattice, count, &numbers)),
+            Sites::Parity(parity) => numbers.chunks(count).enumerate().for_each(|(at, from)| {
+                let first = count * site_at(self.lattice, parity * half + at);
+                reals[first..first + count].copy_from_slice(from);
+            }),
         }
+        Ok(field)
+    }
+    /// Writes the part of a field that the array has.
+    ///
+    /// # Safety
+    /// The array has room for the field, and nothing else uses it during the call.
+    pub unsafe fn write<T: Fermion>(
+        self,
+        backend: &dyn Backend,
+        name: &str,
+        address: *mut c_void,
+        field: &HostField<T>,
+    ) -> Outcome {
+        let (count, half) = (2 * T::COMPONENTS, self.lattice.volume() / 2);
+        let reals: &[f64] = bytemuck::cast_slice(field.numbers());
+        let numbers = match self.sites {
+            Sites::All => even_first(self.lattice, count, reals),
+            Sites::Parity(parity) => (0..half)
+                .flat_map(|at| {
+                    let first = count * site_at(self.lattice, parity * half + at);
+                    reals[first..first + count].iter().copied()
+                })
+                .collect(),
+        };
+        // SAFETY: the caller's promise.
+        unsafe { Array { name, address, width: self.width }.write(backend, &numbers) }
     }
 }

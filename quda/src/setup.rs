@@ -2,9 +2,8 @@
 use crate::define::{FieldValue, Pointee};
 use crate::enums::{QUDA_SILENT, QUDA_SUMMARIZE, QudaVerbosity};
 use crate::functions::{FILE, QudaCommsMap};
-use crate::links::{LoadedClover, LoadedLinks};
-use crate::solve::CachedOperator;
-use ferrite_tasks::grid_device::{GridDevice, NamedDevice};
+use crate::state::State;
+use ferrite_tasks::grid_device::NamedDevice;
 use ferrite_tasks::{Failure, Outcome};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -12,28 +11,6 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 unsafe extern "C" {
     fn fputs(text: *const c_char, file: *mut FILE) -> c_int;
     fn fflush(file: *mut FILE) -> c_int;
-}
-
-/// State of the interface between calls.
-#[derive(Default)]
-pub struct State {
-    /// Number of processes in x, y, z and t, as the application requests.
-    grid: Option<[usize; 4]>,
-    /// Operator of the last solve or product.
-    pub operator: Option<CachedOperator>,
-    /// Links of hopping terms.
-    pub links: Option<LoadedLinks>,
-    /// Clover term.
-    pub clover: Option<LoadedClover>,
-    /// Device, which is dropped after what is on it.
-    pub device: Option<GridDevice>,
-}
-
-impl State {
-    /// Calls `work` with what the interface keeps.
-    pub fn with<T>(work: impl FnOnce(&mut State) -> Outcome<T>) -> Outcome<T> {
-        STATE.with_borrow_mut(work)
-    }
 }
 
 /// Verbosity, prefix and destination of messages.
@@ -46,7 +23,6 @@ struct Messages {
 }
 
 thread_local! {
-    static STATE: RefCell<State> = RefCell::default();
     static MESSAGES: RefCell<Messages> = RefCell::default();
 }
 
@@ -110,8 +86,10 @@ pub unsafe fn init_grid(count: i32, dims: *const i32, _: QudaCommsMap, _: *mut c
             "dims = {given:?}: libferrite_quda works with one process, so all have to be 1"
         )));
     }
-    STATE.with_borrow_mut(|state| state.grid = Some(grid));
-    Ok(())
+    State::with(|state| {
+        state.grid = Some(grid);
+        Ok(())
+    })
 }
 
 /// Opens a device: the GPU with this number, or a CPU for a negative number if no GPU works.
@@ -121,7 +99,7 @@ pub fn init(device: i32) -> Outcome {
 
 /// Opens a device. A negative number chooses GPU 0 if a GPU works, otherwise the CPU.
 pub fn init_device(device: i32) -> Outcome {
-    if STATE.with_borrow(|state| state.device.is_some()) {
+    if State::with(|state| Ok(state.is_open()))? {
         return Ok(());
     }
     let processes = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"].into_iter().filter_map(|name| std::env::var(name).ok());
@@ -138,8 +116,10 @@ pub fn init_device(device: i32) -> Outcome {
     };
     let opened = named.open(None)?;
     say(QUDA_SUMMARIZE, &format!("Ferrite {}: {}", env!("CARGO_PKG_VERSION"), opened.backend().device()));
-    STATE.with_borrow_mut(|state| state.device = Some(opened));
-    Ok(())
+    State::with(|state| {
+        state.open(opened);
+        Ok(())
+    })
 }
 
 /// Does nothing: memory is allocated when it is needed.
@@ -149,7 +129,7 @@ pub fn init_memory() -> Outcome {
 
 /// Frees everything that the interface keeps.
 pub fn end() -> Outcome {
-    STATE.take();
+    State::end();
     Ok(())
 }
 

@@ -1,184 +1,18 @@
-//! Solves and products with Wilson's operator, without and with a clover term.
+//! Solves with operators on resident links.
+use crate::check::{Mistakes, check_size, count, given, not_offered};
 use crate::enums::*;
-use crate::links::{check_size, given, not_offered, set_to_other_than_0};
-use crate::order::{Width, read_spinor, write_spinor};
-use crate::setup::{State, say};
-use crate::structs::QudaInvertParam;
-use ferrite::field::host::HostSpinor;
-use ferrite::lattice::Lattice;
-use ferrite::operators::{Anisotropy, CloverParams, Operator, OperatorForm, TimeBoundary, WilsonParams};
-use ferrite_records::solve::ObservedSolve;
-use ferrite_tasks::dirac::LinkedDirac;
+use crate::fields::{add, epsilon, gamma5, keep_parity, scale, squares};
+use crate::operator::{Complement, Form, Quarks, Wanted, part_of, prepare, prepared, read, write};
+use crate::products::{diagonal, no_square, product};
+use crate::setup::say;
+use crate::state::State;
+use crate::structs::{QUDA_MAX_MULTI_SHIFT, QUDA_MAX_MULTI_SRC, QudaInvertParam};
+use ferrite_records::solve::{ObservedShifts, ObservedSolve, SystemOutcome};
+use ferrite_tasks::dirac::SystemSeries;
 use ferrite_tasks::host_fields::HostFields;
 use ferrite_tasks::solver::SolverSettings;
 use ferrite_tasks::{Failure, Outcome};
 use std::ffi::c_void;
-
-/// Operator with what it was made of, so that later calls use it again.
-pub struct CachedOperator {
-    kappa: f64,
-    has_clover: bool,
-    dirac: LinkedDirac,
-}
-
-/// Request of a call, made after a check of all fields that change the answer.
-struct Wanted {
-    kappa: f64,
-    has_clover: bool,
-    width: Width,
-    /// Factor of M in the normalisation of κ.
-    factor: f64,
-    form: Form,
-}
-
-/// Operator of a system or a product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    Plain,
-    Dagger,
-    Normal,
-}
-
-impl Wanted {
-    /// Checks the fields of a structure that change the answer, and collects what is wrong with them.
-    fn of(param: &QudaInvertParam) -> Outcome<Self> {
-        let mut wrong = Vec::new();
-        let mut expect = |field: &str, of_type: &str, value: i32, offered: &[i32]| {
-            if !offered.contains(&value) {
-                let names = offered.iter().filter_map(|one| crate::define::name_of(of_type, *one));
-                let names = names.collect::<Vec<_>>().join(" or ");
-                wrong.push(not_offered(field, of_type, value, &format!("expected {names}")).message);
-            }
-        };
-        expect("dslash_type", "QudaDslashType", param.dslash_type, &[QUDA_WILSON_DSLASH, QUDA_CLOVER_WILSON_DSLASH]);
-        for (field, location) in [("input_location", param.input_location), ("output_location", param.output_location)]
-        {
-            expect(field, "QudaFieldLocation", location, &[QUDA_CPU_FIELD_LOCATION]);
-        }
-        expect("dirac_order", "QudaDiracFieldOrder", param.dirac_order, &[QUDA_DIRAC_ORDER]);
-        expect("gamma_basis", "QudaGammaBasis", param.gamma_basis, &[QUDA_DEGRAND_ROSSI_GAMMA_BASIS]);
-        expect(
-            "solution_type",
-            "QudaSolutionType",
-            param.solution_type,
-            &[QUDA_MAT_SOLUTION, QUDA_MATDAG_MAT_SOLUTION],
-        );
-        expect("dagger", "QudaDagType", param.dagger, &[QUDA_DAG_NO, QUDA_DAG_YES]);
-        let normalisations = [QUDA_KAPPA_NORMALIZATION, QUDA_MASS_NORMALIZATION, QUDA_ASYMMETRIC_MASS_NORMALIZATION];
-        expect("mass_normalization", "QudaMassNormalization", param.mass_normalization, &normalisations);
-        let resident = [
-            ("use_resident_solution", param.use_resident_solution),
-            ("make_resident_solution", param.make_resident_solution),
-        ];
-        wrong.extend(resident.into_iter().filter_map(|(field, value)| set_to_other_than_0(field, value)));
-        if !(param.kappa.is_finite() && param.kappa != 0.0) {
-            wrong.push(format!("kappa = {}: expected a number other than 0", param.kappa));
-        }
-        if param.solution_type == QUDA_MATDAG_MAT_SOLUTION && param.dagger == QUDA_DAG_YES {
-            wrong.push("dagger = QUDA_DAG_YES is not offered for M†M: expected QUDA_DAG_NO".into());
-        }
-        if !wrong.is_empty() {
-            return Err(Failure::refused(wrong.join("; ")));
-        }
-        let form = match (param.solution_type, param.dagger) {
-            (QUDA_MATDAG_MAT_SOLUTION, _) => Form::Normal,
-            (_, QUDA_DAG_YES) => Form::Dagger,
-            _ => Form::Plain,
-        };
-        let factor = if param.mass_normalization == QUDA_KAPPA_NORMALIZATION { 2.0 * param.kappa } else { 1.0 };
-        Ok(Wanted {
-            kappa: param.kappa,
-            has_clover: param.dslash_type == QUDA_CLOVER_WILSON_DSLASH,
-            width: Width::of("cpu_prec", param.cpu_prec)?,
-            factor,
-            form,
-        })
-    }
-}
-
-/// Makes the operator on the resident links, unless it is there.
-fn operator<'a>(state: &'a mut State, wanted: &Wanted) -> Outcome<&'a LinkedDirac> {
-    let is_known = |known: &CachedOperator| known.kappa == wanted.kappa && known.has_clover == wanted.has_clover;
-    if !state.operator.as_ref().is_some_and(is_known) {
-        let device = state.device.as_ref().ok_or_else(|| Failure::refused("no device is open: call initQuda first"))?;
-        let links =
-            state.links.as_ref().ok_or_else(|| Failure::refused("there are no links: call loadGaugeQuda first"))?;
-        if (links.scale - 1.0).abs() > 1e-5 {
-            return Err(Failure::refused(format!(
-                "the links in space have the norm {}, but the anisotropy {} makes it {}: load the links with their factor",
-                links.scale / links.anisotropy,
-                links.anisotropy,
-                1.0 / links.anisotropy
-            )));
-        }
-        let boundary = if links.is_antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic };
-        // M = 1/(2κ) − hops, whose diagonal is 1 + 3/ξ + m.
-        let mass = 0.5 / wanted.kappa - 1.0 - 3.0 / links.anisotropy;
-        let wilson = WilsonParams { mass, boundary, anisotropy: Anisotropy { xi: links.anisotropy, nu: 1.0 } };
-        let operator: Operator = match wanted.has_clover {
-            false => wilson.into(),
-            true => {
-                let clover = state
-                    .clover
-                    .as_ref()
-                    .ok_or_else(|| Failure::refused("there is no clover term: call loadCloverQuda first"))?;
-                let pairs = clover.gauge.numbers().iter().zip(links.gauge.numbers());
-                if clover.gauge.lattice() != links.gauge.lattice()
-                    || pairs.into_iter().any(|(a, b)| (a - b).norm() > 1e-5)
-                {
-                    return Err(Failure::refused(
-                        "the clover term was made from other links than those that are loaded: load the clover term again",
-                    ));
-                }
-                // The coefficients are those of 1 − κ D, which is 2κ M.
-                let [space, time] = clover.coefficients.map(|coefficient| coefficient / wanted.kappa);
-                CloverParams { wilson, space, time }.into()
-            }
-        };
-        let part = device.place().section(links.gauge.lattice())?;
-        let dirac = LinkedDirac::new(device, operator, part, links.gauge.clone())?;
-        state.operator = Some(CachedOperator { kappa: wanted.kappa, has_clover: wanted.has_clover, dirac });
-    }
-    state.operator.as_ref().map(|known| &known.dirac).ok_or_else(|| Failure::failed("there is no operator"))
-}
-
-/// Multiplies fields by γ5 = diag(1, 1, −1, −1) or its negative, which cancels between two products.
-fn gamma5(fields: &mut [HostSpinor]) {
-    for field in fields {
-        for numbers in field.numbers_mut().chunks_mut(12) {
-            numbers[6..].iter_mut().for_each(|number| *number = -*number);
-        }
-    }
-}
-
-fn scale(fields: &mut [HostSpinor], factor: f64) {
-    if factor != 1.0 {
-        fields.iter_mut().flat_map(HostSpinor::numbers_mut).for_each(|number| *number *= factor);
-    }
-}
-
-fn spinors(fields: HostFields) -> Outcome<Vec<HostSpinor>> {
-    match fields {
-        HostFields::Wilson(fields) => Ok(fields),
-        HostFields::Staggered(_) => Err(Failure::failed("the fields have no spin")),
-    }
-}
-
-/// Returns the lattice of the resident links.
-fn lattice(state: &State) -> Outcome<Lattice> {
-    let links = state.links.as_ref().ok_or_else(|| Failure::refused("there are no links: call loadGaugeQuda first"))?;
-    Ok(links.gauge.lattice())
-}
-
-/// Reads fields of an application.
-unsafe fn read(lattice: Lattice, arrays: &[*mut c_void], width: Width) -> Outcome<Vec<HostSpinor>> {
-    let read = |array: &*mut c_void| match array.is_null() {
-        true => Err(Failure::refused("a field is a null pointer")),
-        // SAFETY: the promise of the caller's caller.
-        false => Ok(unsafe { read_spinor(lattice, *array, width) }),
-    };
-    arrays.iter().map(read).collect()
-}
 
 /// Solves for one right-hand side.
 ///
@@ -196,9 +30,7 @@ pub unsafe fn invert(x: *mut c_void, b: *mut c_void, param: *mut QudaInvertParam
 pub unsafe fn invert_several(x: *mut *mut c_void, b: *mut *mut c_void, param: *mut QudaInvertParam) -> Outcome {
     // SAFETY: the caller's promise.
     let param = unsafe { given(param, "param") }?;
-    let count =
-        usize::try_from(param.num_src).ok().filter(|count| (1..=crate::structs::QUDA_MAX_MULTI_SRC).contains(count));
-    let count = count.ok_or_else(|| Failure::refused(format!("num_src = {}: expected 1 to 128", param.num_src)))?;
+    let count = count("num_src", param.num_src, QUDA_MAX_MULTI_SRC)?;
     if x.is_null() || b.is_null() {
         return Err(Failure::refused("_hp_x or _hp_b is a null pointer"));
     }
@@ -208,7 +40,7 @@ pub unsafe fn invert_several(x: *mut *mut c_void, b: *mut *mut c_void, param: *m
     unsafe { solve(x, b, param) }
 }
 
-/// Largest number of corrections of solves with M†M.
+/// Largest number of corrections of solves of which Ferrite solves another form.
 const MOST_CORRECTIONS: usize = 5;
 
 /// Sums over the solves of a call.
@@ -232,163 +64,277 @@ impl SolveOutcome {
         self.residuals.clone_from(&outcome.true_residuals);
         self.failure = self.failure.take().or_else(|| observed.failure.clone());
     }
-    /// Stores the outcome in the fields of the application's structure, and warns if a residual is too large.
-    fn store(&self, param: &mut QudaInvertParam) {
+    /// Adds a solve of several systems.
+    fn add_series(&mut self, observed: &ObservedShifts) {
+        let outcome = &observed.outcome;
+        let of_system = |system: &SystemOutcome| system.iterations + system.refinement_iterations;
+        self.iterations += outcome.systems.iter().map(of_system).max().unwrap_or(0);
+        self.seconds += outcome.seconds;
+        self.operations += outcome.gflops * outcome.seconds;
+        self.residuals = outcome.systems.iter().flat_map(|system| system.true_residuals.clone()).collect();
+        self.failure = self.failure.take().or_else(|| observed.failure.clone());
+    }
+    /// Stores the outcome in the fields of the application's structure, and warns if a residual is above its tolerance.
+    fn store(&self, param: &mut QudaInvertParam, tolerances: &[f64]) {
         param.iter = self.iterations as i32;
         param.secs = self.seconds;
         param.gflops = self.operations;
         param.true_res.iter_mut().zip(&self.residuals).for_each(|(to, residual)| *to = *residual);
-        let worst = self.residuals.iter().copied().fold(0.0, f64::max);
-        if worst > param.tol || worst.is_nan() {
+        let misses = |(residual, tol): (&f64, &f64)| residual > tol || residual.is_nan();
+        if let Some(worst) = self.residuals.iter().zip(tolerances).position(misses) {
             let why = self.failure.as_deref().unwrap_or_default();
-            say(QUDA_SUMMARIZE, &format!("WARNING: the solve did not converge: the residual is {worst:.3e}; {why}"));
+            let residual = self.residuals[worst];
+            say(QUDA_SUMMARIZE, &format!("WARNING: the solve did not converge: the residual is {residual:.3e}; {why}"));
         }
     }
 }
 
-/// Function that solves with M, from initial guesses if there are some.
-type Solver<'a> = dyn FnMut(&[HostSpinor], Option<&HostFields>) -> Outcome<Vec<HostSpinor>> + 'a;
-
-/// Solves with M† = γ5 M γ5.
-fn solved_with_dagger(solved: &mut Solver<'_>, sources: &[HostSpinor]) -> Outcome<Vec<HostSpinor>> {
-    let mut fields = sources.to_vec();
-    gamma5(&mut fields);
-    let mut solutions = solved(&fields, None)?;
-    gamma5(&mut solutions);
-    Ok(solutions)
+/// Solver of systems in Ferrite's normalisation on the prepared operator.
+struct Solver<'a> {
+    state: &'a State,
+    settings: SolverSettings,
+    outcome: SolveOutcome,
 }
 
-/// Returns the norm of a field.
-fn norm(field: &HostSpinor) -> f64 {
-    field.numbers().iter().map(|number| number.norm_sqr()).sum::<f64>().sqrt()
-}
-
-/// Adds a multiple of fields to others.
-fn add(to: &mut [HostSpinor], factor: f64, fields: &[HostSpinor]) {
-    for (to, field) in to.iter_mut().zip(fields) {
-        to.numbers_mut().iter_mut().zip(field.numbers()).for_each(|(to, number)| *to += factor * number);
+impl Solver<'_> {
+    /// Solves with M, from an initial guess if there is one.
+    fn solved(&mut self, sources: &HostFields, guess: Option<&HostFields>) -> Outcome<HostFields> {
+        let (device, dirac) = prepared(self.state)?;
+        let (solutions, observed) = dirac.solve(device, sources, guess, &self.settings, &mut ())?;
+        self.outcome.add(&observed);
+        Ok(solutions)
     }
+    /// Solves with M† = γ5 M γ5.
+    fn solved_with_dagger(&mut self, sources: &HostFields) -> Outcome<HostFields> {
+        let mut fields = sources.clone();
+        gamma5(&mut fields);
+        let mut solutions = self.solved(&fields, None)?;
+        gamma5(&mut solutions);
+        Ok(solutions)
+    }
+    /// Solves with M†M of staggered quarks for several shifts. Returns the solutions system by system.
+    fn solved_with_square(&mut self, sources: &HostFields, shifts: Vec<f64>) -> Outcome<HostFields> {
+        let (device, dirac) = prepared(self.state)?;
+        let series = SystemSeries::Shifts(shifts);
+        let (solutions, observed) = dirac.solve_series(device, sources, &series, &self.settings, &mut ())?;
+        self.outcome.add_series(&observed);
+        Ok(solutions)
+    }
+    /// Solves with the complement S = A − ¼ D A⁻¹ D on one parity, or with S†: the other half of the source of a whole system is 0.
+    fn solved_with_complement(&mut self, parity: usize, dagger: bool, sources: &HostFields) -> Outcome<HostFields> {
+        let mut solutions = if dagger { self.solved_with_dagger(sources) } else { self.solved(sources, None) }?;
+        keep_parity(&mut solutions, parity);
+        Ok(solutions)
+    }
+    /// Solves approximately with the product of [`product`].
+    fn approximately(&mut self, wanted: &Wanted, sources: &HostFields) -> Outcome<HostFields> {
+        let mut solutions = match (wanted.quarks, wanted.complement, wanted.form) {
+            (Quarks::Wilson { .. }, None, Form::Plain { dagger: false }) => self.solved(sources, None)?,
+            (Quarks::Wilson { .. }, None, Form::Plain { dagger: true }) => self.solved_with_dagger(sources)?,
+            (Quarks::Wilson { .. }, None, Form::Normal) => {
+                let half = self.solved_with_dagger(sources)?;
+                self.solved(&half, None)?
+            }
+            (Quarks::Wilson { kappa, has_clover }, Some(Complement { parity, is_asymmetric }), form) => {
+                // The symmetric complement is A⁻¹ S, and its adjoint S† A⁻¹.
+                let state = self.state;
+                let times = |fields: HostFields| match is_asymmetric {
+                    true => Ok(fields),
+                    false => diagonal(state, (kappa, has_clover), parity, false, &fields),
+                };
+                match form {
+                    Form::Plain { dagger: false } => {
+                        self.solved_with_complement(parity, false, &times(sources.clone())?)?
+                    }
+                    Form::Plain { dagger: true } => times(self.solved_with_complement(parity, true, sources)?)?,
+                    Form::Normal => {
+                        let half = times(self.solved_with_complement(parity, true, sources)?)?;
+                        self.solved_with_complement(parity, false, &times(half)?)?
+                    }
+                }
+            }
+            (Quarks::Staggered { .. }, None, Form::Plain { dagger }) => {
+                let mut fields = sources.clone();
+                if dagger {
+                    epsilon(&mut fields);
+                }
+                let mut solutions = self.solved(&fields, None)?;
+                if dagger {
+                    epsilon(&mut solutions);
+                }
+                solutions
+            }
+            (Quarks::Staggered { .. }, _, _) => self.solved_with_square(sources, vec![0.0])?,
+        };
+        // The inverse of the factor between QUDA's matrix and Ferrite's.
+        let own = match (wanted.quarks, wanted.complement) {
+            (Quarks::Staggered { .. }, Some(_)) => 4.0,
+            (Quarks::Staggered { .. }, None) => 2.0,
+            (Quarks::Wilson { .. }, Some(Complement { is_asymmetric: false, .. })) => 1.0,
+            (Quarks::Wilson { kappa, .. }, _) => 2.0 * kappa,
+        };
+        scale(&mut solutions, if wanted.form == Form::Normal { 1.0 / (own * own) } else { 1.0 / own });
+        Ok(solutions)
+    }
+    /// Returns the norms of fields on all processes.
+    fn norms(&self, fields: &HostFields) -> Outcome<Vec<f64>> {
+        let comm = self.state.device()?.comm();
+        let sum = |mine: f64| Ok(comm.numbers(mine)?.into_iter().sum::<f64>().sqrt());
+        squares(fields).into_iter().map(sum).collect()
+    }
+    /// Solves with the product of [`product`]: each solve lowers the residual, and the last product decides.
+    fn exactly(&mut self, wanted: &Wanted, sources: &HostFields, tol: f64) -> Outcome<HostFields> {
+        let norms = self.norms(sources)?;
+        let mut solutions = self.approximately(wanted, sources)?;
+        for correction in 0.. {
+            let mut rest = sources.clone();
+            add(&mut rest, -1.0, &product(self.state, wanted, &solutions)?);
+            let rests = self.norms(&rest)?;
+            self.outcome.residuals = rests.iter().zip(&norms).map(|(rest, norm)| rest / norm.max(1e-300)).collect();
+            if correction == MOST_CORRECTIONS || self.outcome.residuals.iter().all(|residual| *residual <= tol) {
+                break;
+            }
+            add(&mut solutions, 1.0, &self.approximately(wanted, &rest)?);
+        }
+        Ok(solutions)
+    }
+}
+
+/// Returns the factor by which QUDA multiplies sources, so that products have the normalisation that an application chooses.
+fn factor_of_sources(wanted: &Wanted) -> f64 {
+    let (kappa, one) = match (wanted.quarks, wanted.normalisation, wanted.complement) {
+        (Quarks::Staggered { mass, .. }, QUDA_KAPPA_NORMALIZATION, _) => (mass, 1),
+        (Quarks::Staggered { .. }, ..) => (0.0, 0),
+        (Quarks::Wilson { .. }, QUDA_KAPPA_NORMALIZATION, _) => (0.0, 0),
+        (Quarks::Wilson { kappa, .. }, QUDA_MASS_NORMALIZATION, Some(_)) => (kappa, 2),
+        (Quarks::Wilson { kappa, .. }, ..) => (kappa, 1),
+    };
+    (2.0 * kappa).powi(if wanted.form == Form::Normal { 2 * one } else { one })
+}
+
+/// Returns the settings of a solve, and checks what it does not offer.
+fn settings_of(param: &QudaInvertParam, quarks: Quarks) -> Outcome<SolverSettings> {
+    if param.residual_type & QUDA_HEAVY_QUARK_RESIDUAL != 0 && param.residual_type != i32::MIN {
+        let offered = "expected QUDA_L2_RELATIVE_RESIDUAL";
+        return Err(not_offered("residual_type", "QudaResidualType", param.residual_type, offered));
+    }
+    Ok(SolverSettings {
+        tol: Some(param.tol),
+        max_iterations: usize::try_from(param.maxiter).ok(),
+        // Thin staggered links have signs, with which they are not in SU(3).
+        reconstruct: matches!(quarks, Quarks::Staggered { is_improved: false, .. }).then(|| "18".into()),
+        ..SolverSettings::default()
+    })
 }
 
 /// Solves for all right-hand sides together.
 unsafe fn solve(x: &[*mut c_void], b: &[*mut c_void], param: &mut QudaInvertParam) -> Outcome {
     check_size(param.struct_size, size_of::<QudaInvertParam>())?;
     let wanted = Wanted::of(param)?;
-    if param.residual_type & QUDA_HEAVY_QUARK_RESIDUAL != 0 && param.residual_type != i32::MIN {
-        let offered = "expected QUDA_L2_RELATIVE_RESIDUAL";
-        return Err(not_offered("residual_type", "QudaResidualType", param.residual_type, offered));
+    let settings = settings_of(param, wanted.quarks)?;
+    let is_direct = wanted.complement.is_none() && matches!(wanted.form, Form::Plain { dagger: false });
+    if wanted.quarks.are_staggered() && wanted.complement.is_some() && wanted.form == Form::Normal {
+        return Err(no_square());
     }
-    let settings = SolverSettings {
-        tol: Some(param.tol),
-        max_iterations: usize::try_from(param.maxiter).ok(),
-        ..SolverSettings::default()
-    };
     State::with(|state| {
-        let lattice = lattice(state)?;
+        let fields = wanted.fields(part_of(state, wanted.quarks)?.local);
+        prepare(state, wanted.quarks)?;
+        let device = state.device()?;
         // SAFETY: the promise of the caller's caller.
-        let mut sources = unsafe { read(lattice, b, wanted.width) }?;
+        let mut sources = unsafe { read(device, fields, wanted.quarks, "b", b) }?;
         let guess = match param.use_init_guess {
-            QUDA_USE_INIT_GUESS_YES if wanted.form == Form::Plain => {
-                // SAFETY: as above.
-                Some(unsafe { read(lattice, x, wanted.width) }?.into())
-            }
+            // SAFETY: as above.
+            QUDA_USE_INIT_GUESS_YES if is_direct => Some(unsafe { read(device, fields, wanted.quarks, "x", x) }?),
             _ => None,
         };
-        scale(&mut sources, if wanted.form == Form::Normal { wanted.factor.powi(-2) } else { 1.0 / wanted.factor });
-        operator(state, &wanted)?;
-        let (Some(device), Some(CachedOperator { dirac, .. })) = (&state.device, &state.operator) else {
-            return Err(Failure::failed("there is no operator"));
-        };
-        let (tol, mut outcome) = (param.tol, SolveOutcome::default());
-        let mut solved = |sources: &[HostSpinor], guess: Option<&HostFields>| -> Outcome<Vec<HostSpinor>> {
-            let (solutions, observed) = dirac.solve(device, &sources.to_vec().into(), guess, &settings, &mut ())?;
-            outcome.add(&observed);
-            spinors(solutions)
-        };
-        let solutions = match wanted.form {
-            Form::Plain => solved(&sources, guess.as_ref())?,
-            Form::Dagger => solved_with_dagger(&mut solved, &sources)?,
-            Form::Normal => {
-                // Each pair of solves lowers the residual; the last one decides.
-                let norms: Vec<f64> = sources.iter().map(norm).collect();
-                let mut rest = sources.clone();
-                let mut solutions: Vec<HostSpinor> = sources.iter().map(|b| HostSpinor::zero(b.lattice())).collect();
-                let mut residuals = vec![f64::INFINITY; sources.len()];
-                for _ in 0..MOST_CORRECTIONS {
-                    let correction = solved_with_dagger(&mut solved, &rest)?;
-                    let correction = solved(&correction, None)?;
-                    add(&mut solutions, 1.0, &correction);
-                    let go_on = &mut || std::ops::ControlFlow::Continue(());
-                    let images = spinors(dirac.apply(OperatorForm::Normal, &solutions.clone().into(), go_on)?)?;
-                    rest = sources.clone();
-                    add(&mut rest, -1.0, &images);
-                    residuals = rest.iter().map(norm).zip(&norms).map(|(rest, norm)| rest / norm.max(1e-300)).collect();
-                    if residuals.iter().all(|residual| *residual <= tol) {
-                        break;
-                    }
-                }
-                outcome.residuals = residuals;
-                solutions
+        scale(&mut sources, factor_of_sources(&wanted));
+        let mut solver = Solver { state, settings, outcome: SolveOutcome::default() };
+        let solutions = match (is_direct, wanted.quarks) {
+            (true, quarks) => {
+                let own = if let Quarks::Wilson { kappa, .. } = quarks { 2.0 * kappa } else { 2.0 };
+                scale(&mut sources, 1.0 / own);
+                solver.solved(&sources, guess.as_ref())?
             }
+            (false, _) => solver.exactly(&wanted, &sources, param.tol)?,
         };
-        outcome.store(param);
-        for (field, array) in solutions.iter().zip(x) {
-            if array.is_null() {
-                return Err(Failure::refused("a solution is a null pointer"));
-            }
-            // SAFETY: as above.
-            unsafe { write_spinor(field, *array, wanted.width) };
-        }
+        // SAFETY: as above.
+        unsafe { write(device, fields, "x", x, &solutions) }?;
+        solver.outcome.store(param, &vec![param.tol; x.len()]);
         Ok(())
     })
 }
 
-/// Computes M ψ, or M† ψ if `dagger` says so.
+/// Solves (M̂†M̂ + σ) x = b, or (4m² − D² + σ) x = b of staggered quarks, for all offsets σ. For staggered quarks the mass of the structure
+/// does not count: the offsets are 4m².
 ///
 /// # Safety
-/// `h_out` and `h_in` are fields on the lattice of the resident links, as `inv_param` describes them.
-pub unsafe fn apply(h_out: *mut c_void, h_in: *mut c_void, inv_param: *mut QudaInvertParam) -> Outcome {
+/// `x` is an array of `num_offset` fields, and `b` is a field, on one parity of the lattice of the resident links.
+pub unsafe fn invert_shifted(x: *mut *mut c_void, b: *mut c_void, param: *mut QudaInvertParam) -> Outcome {
     // SAFETY: the caller's promise.
-    unsafe {
-        let param = *given(inv_param, "inv_param")?;
-        product(h_out, h_in, &QudaInvertParam { solution_type: QUDA_MAT_SOLUTION, ..param })
-    }
-}
-
-/// Computes M†M ψ.
-///
-/// # Safety
-/// As for [`apply`].
-pub unsafe fn apply_normal(h_out: *mut c_void, h_in: *mut c_void, inv_param: *mut QudaInvertParam) -> Outcome {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let param = *given(inv_param, "inv_param")?;
-        product(h_out, h_in, &QudaInvertParam { solution_type: QUDA_MATDAG_MAT_SOLUTION, ..param })
-    }
-}
-
-unsafe fn product(h_out: *mut c_void, h_in: *mut c_void, param: &QudaInvertParam) -> Outcome {
+    let param = unsafe { given(param, "param") }?;
     check_size(param.struct_size, size_of::<QudaInvertParam>())?;
-    let wanted = Wanted::of(param)?;
-    if h_out.is_null() {
-        return Err(Failure::refused("h_out: the pointer is null"));
+    let count = count("num_offset", param.num_offset, QUDA_MAX_MULTI_SHIFT)?;
+    if x.is_null() {
+        return Err(Failure::refused("_hp_x is a null pointer"));
     }
+    let offsets = param.offset[..count].to_vec();
+    let mut mistakes = Mistakes::default();
+    if offsets.iter().any(|offset| !(offset.is_finite() && *offset >= 0.0)) || !offsets.is_sorted() {
+        mistakes.add(format!("offset = {offsets:?}: expected numbers of at least 0 that do not decrease"));
+    }
+    mistakes.finish()?;
+    // SAFETY: the caller's promise.
+    let x = unsafe { std::slice::from_raw_parts(x, count) };
+    let mass = (offsets[0] / 4.0).sqrt();
+    let wanted = Wanted::of(&QudaInvertParam { mass, ..*param })?;
+    let (Quarks::Staggered { .. }, Some(_), Form::Plain { .. }) = (wanted.quarks, wanted.complement, wanted.form)
+    else {
+        return Err(Failure::refused(
+            "several offsets are offered for staggered quarks with solution_type = QUDA_MATPC_SOLUTION only",
+        ));
+    };
+    // The solver's tolerance is that of the most exact system.
+    let tolerances: Vec<f64> =
+        param.tol_offset[..count].iter().map(|tol| if *tol > 0.0 && *tol < 1.0 { *tol } else { param.tol }).collect();
+    let tol = tolerances.iter().copied().fold(param.tol, f64::min);
+    let settings = SolverSettings { tol: Some(tol), ..settings_of(param, wanted.quarks)? };
     State::with(|state| {
-        // SAFETY: the promise of the caller's caller.
-        let fields = unsafe { read(lattice(state)?, &[h_in], wanted.width) }?;
-        let dirac = operator(state, &wanted)?;
-        let form = match wanted.form {
-            Form::Plain => OperatorForm::Plain,
-            Form::Dagger => OperatorForm::Dagger,
-            Form::Normal => OperatorForm::Normal,
-        };
-        let go_on = &mut || std::ops::ControlFlow::Continue(());
-        let mut images = spinors(dirac.apply(form, &fields.into(), go_on)?)?;
-        scale(&mut images, if wanted.form == Form::Normal { wanted.factor.powi(2) } else { wanted.factor });
-        for image in &images {
-            // SAFETY: as above.
-            unsafe { write_spinor(image, h_out, wanted.width) };
+        let fields = wanted.fields(part_of(state, wanted.quarks)?.local);
+        prepare(state, wanted.quarks)?;
+        let device = state.device()?;
+        // SAFETY: the caller's promise.
+        let mut sources = unsafe { read(device, fields, wanted.quarks, "b", &[b]) }?;
+        scale(&mut sources, factor_of_sources(&wanted) / 4.0);
+        let mut solver = Solver { state, settings, outcome: SolveOutcome::default() };
+        let shifts = offsets.iter().map(|offset| (offset - offsets[0]) / 4.0).collect();
+        let solutions = solver.solved_with_square(&sources, shifts)?;
+        if param.compute_action == 1 {
+            scale(&mut sources, 4.0);
+            param.action = action(state, &param.residue[..count], &sources, &solutions)?;
         }
+        // SAFETY: as above.
+        unsafe { write(device, fields, "x", x, &solutions) }?;
+        let residuals = &solver.outcome.residuals;
+        param.true_res_offset.iter_mut().zip(residuals).for_each(|(to, residual)| *to = *residual);
+        param.iter_res_offset.iter_mut().zip(residuals).for_each(|(to, residual)| *to = *residual);
+        solver.outcome.store(param, &tolerances);
         Ok(())
     })
+}
+
+/// Returns Σ_i r_i b†x_i.
+fn action(state: &State, residues: &[f64], source: &HostFields, solutions: &HostFields) -> Outcome<[f64; 2]> {
+    let (HostFields::Staggered(b), HostFields::Staggered(x)) = (source, solutions) else {
+        return Err(Failure::failed("the fields have spin"));
+    };
+    let mut sum = [0.0; 2];
+    for (residue, x) in residues.iter().zip(x) {
+        for (b, x) in b[0].numbers().iter().zip(x.numbers()) {
+            let product = b.conj() * x;
+            sum[0] += residue * product.re;
+            sum[1] += residue * product.im;
+        }
+    }
+    let comm = state.device()?.comm();
+    Ok([comm.numbers(sum[0])?.into_iter().sum(), comm.numbers(sum[1])?.into_iter().sum()])
 }

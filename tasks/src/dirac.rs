@@ -21,6 +21,7 @@ use ferrite::lattice::Section;
 use ferrite::multigrid::{Coarsening, Multigrid};
 use ferrite::observables::spectrum::contraction_bytes;
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
+use ferrite::operators::fat_links::Improvement;
 use ferrite::operators::{Operator, OperatorForm, WilsonLike};
 use ferrite::solve::setup_file::{self, SetupError};
 use ferrite::solve::{Configuration, Report, Request, SolveFailure, in_batches, names, shifts_in_batches};
@@ -41,7 +42,8 @@ pub struct LinkedDirac {
     configuration: Configuration<'static>,
     operator: Operator,
     part: Section,
-    gauge: Arc<HostGauge>,
+    /// Links of the configuration; `None` for fat and long links.
+    gauge: Option<Arc<HostGauge>>,
     /// Checksum that identifies the links in a file of a multigrid setup.
     checksum: OnceCell<String>,
 }
@@ -127,7 +129,20 @@ impl LinkedDirac {
     /// Links of another device; failures of the device.
     pub fn new(device: &GridDevice, operator: Operator, part: Section, gauge: Arc<HostGauge>) -> Outcome<Self> {
         let configuration = Configuration::of_shared(&device.domain(&part)?, gauge.clone());
-        Ok(LinkedDirac { configuration, operator, part, gauge, checksum: OnceCell::new() })
+        Ok(LinkedDirac { configuration, operator, part, gauge: Some(gauge), checksum: OnceCell::new() })
+    }
+    /// Creates an improved staggered operator on existing fat and long links, which are on the sites of `part` of the lattice.
+    pub fn improved(operator: Operator, part: Section, links: Improvement) -> Self {
+        let configuration = Configuration::improved(links);
+        LinkedDirac { configuration, operator, part, gauge: None, checksum: OnceCell::new() }
+    }
+    /// Replaces the operator by another one on the same links.
+    pub fn set_operator(&mut self, operator: Operator) {
+        self.operator = operator;
+    }
+    /// Returns the links of all operators, with what solves and products have made of them.
+    pub fn configuration(&self) -> &Configuration<'static> {
+        &self.configuration
     }
     /// Returns whether the operator acts on Wilson or on staggered fermions.
     pub fn kind(&self) -> FermionKind {
@@ -492,7 +507,9 @@ impl LinkedDirac {
         if let Some(known) = self.checksum.get() {
             return Ok(known);
         }
-        let links = links_checksum(&self.gauge, &self.part, &*device.comm().network()).map_err(Failure::failed)?;
+        let none = || Failure::refused("fat and long links have no checksum, which a file of a multigrid setup needs");
+        let gauge = self.gauge.as_ref().ok_or_else(none)?;
+        let links = links_checksum(gauge, &self.part, &*device.comm().network()).map_err(Failure::failed)?;
         Ok(self.checksum.get_or_init(|| links))
     }
     /// Returns the request that corresponds to settings, and the choice of the batch size.

@@ -4,7 +4,7 @@ use crate::{Failure, Outcome, text};
 use ferrite::Precision;
 use ferrite::domain::{Part, Result};
 use ferrite::field::GaugeField;
-use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
+use ferrite::gauge::ape_hyp::{ProjectedSmearing, Projection, SumsOfStaples};
 use ferrite::halo::Needs;
 use ferrite::hmc::stout::{LARGEST_RHO, MOST_SMEARING_LEVELS, StoutSmearing};
 use serde::Deserialize;
@@ -51,7 +51,9 @@ impl SmearingRequest {
         for weight in &self.weights {
             number("weights", *weight, &format!("a number from 0 to {most}"), |x| (0.0..=most).contains(&x))?;
         }
-        let projected = |sums| Ok(LinkSmearing::Projected(ProjectedSmearing { sums, levels, spatial }));
+        let projected = |sums| {
+            Ok(LinkSmearing::Projected(ProjectedSmearing { sums, levels, spatial, projection: Projection::default() }))
+        };
         match (self.kind.as_str(), self.weights.as_slice()) {
             ("stout", &[rho]) => Ok(LinkSmearing::Stout(StoutSmearing { rho, levels, spatial })),
             ("ape", &[alpha]) => projected(SumsOfStaples::Ape(alpha)),

@@ -94,6 +94,12 @@ pub fn links_of(section: &Section, gauge: &HostGauge) -> HostGauge {
     HostGauge::from_links(section.local, links.collect())
 }
 
+/// The part of a field on a section.
+pub fn part_of<T: Fermion>(section: &Section, field: &HostField<T>) -> HostField<T> {
+    let site = |site: usize| field.sites()[section.global_index(site)];
+    HostField::from_sites(section.local, (0..section.local.volume()).map(site).collect())
+}
+
 struct Computing<'a> {
     domain: &'a Domain,
     seed: u64,

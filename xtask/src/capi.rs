@@ -223,20 +223,23 @@ fn quda(root: &Path, folder: &Path, mpi: bool) -> Result<()> {
 /// Version of PyQUDA that is built against the headers of QUDA's interface.
 const PYQUDA: &str = "pyquda==0.10.54";
 
-/// Builds PyQUDA against QUDA's interface as [`check`] made it, and runs a script with it. Returns the reason if this was left out because
+/// Scripts that use PyQUDA.
+const SCRIPTS: [&str; 2] = ["pyquda_pion.py", "pyquda_calls.py"];
+
+/// Builds PyQUDA against QUDA's interface as [`check`] made it, and runs scripts with it. Returns the reason if this was left out because
 /// packages could not be installed.
 pub fn pyquda(root: &Path) -> Result<Option<String>> {
     match built_pyquda(root) {
         Ok((packages, built)) => {
-            let mut script = packages.python(&[&built])?;
-            script.arg(root.join("quda/tests/pyquda_pion.py")).current_dir(process::target(root));
             let refdata = root.join("../shared/refdata");
-            if refdata.is_dir() {
-                script.arg(refdata);
-            } else {
-                println!("there are no reference data: pions are not compared with those of Chroma");
+            if !refdata.is_dir() {
+                println!("there are no reference data: pions are not compared with those of Chroma and MILC");
             }
-            process::run(&mut script)?;
+            for name in SCRIPTS {
+                let mut script = packages.python(&[&built])?;
+                script.arg(root.join("quda/tests").join(name)).current_dir(process::target(root));
+                process::run(script.args(refdata.is_dir().then_some(&refdata)))?;
+            }
             Ok(None)
         }
         Err(error) if process::in_ci() => Err(error.context("PyQUDA could not be built")),

@@ -2,7 +2,7 @@
 use super::super::text::{numbers, rounded};
 use super::super::{Failure, Outcome};
 use clap::{Args, ValueEnum};
-use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
+use ferrite::gauge::ape_hyp::{ProjectedSmearing, Projection, SumsOfStaples};
 use ferrite::observables::quantity::WILSON_LOOPS;
 use ferrite_records::observables::WilsonLoopsRecord;
 use ferrite_tasks::measure::LoopRequest;
@@ -96,7 +96,8 @@ impl LoopFlags {
             }
         };
         let levels = usize::from(self.loop_levels.unwrap_or(1));
-        let smearing = sums.map(|sums| ProjectedSmearing { sums, levels, spatial: true });
+        let smearing =
+            sums.map(|sums| ProjectedSmearing { sums, levels, spatial: true, projection: Projection::default() });
         Ok(Some(LoopRequest { distance, time, off_axis: self.off_axis, smearing }))
     }
 }

@@ -175,6 +175,11 @@ impl<T: Real> Su3<T> {
     pub fn re_trace(self) -> T {
         self.0[0][0].re + self.0[1][1].re + self.0[2][2].re
     }
+    /// Returns the imaginary part of the trace.
+    #[inline(always)]
+    pub fn im_trace(self) -> T {
+        self.0[0][0].im + self.0[1][1].im + self.0[2][2].im
+    }
     /// Converts every element to another real type, rounded if necessary.
     #[inline(always)]
     pub fn cast<U: Real>(self) -> Su3<U> {

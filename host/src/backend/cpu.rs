@@ -4,8 +4,8 @@
 use super::profile::Totals;
 use super::team::Team;
 use super::{
-    Backend, Call, DeviceBuffer, Event, FETCH_SLOTS, KernelTime, LAUNCH_SUMS, Memory, Ordered, Peer, Pinned,
-    REDUCTION_SLOTS, Result, Stream, Summing,
+    Backend, Call, DeviceBuffer, Event, FETCH_SLOTS, ForeignMemory, KernelTime, LAUNCH_SUMS, Memory, Ordered, Peer,
+    Pinned, REDUCTION_SLOTS, Result, Stream, Summing,
 };
 use gpu_kernels::MOST_VALUES;
 use gpu_kernels::cpu::{Run, Vectors};
@@ -261,6 +261,18 @@ impl Backend for Cpu {
         assert!(offset + data.len() <= from.bytes(), "download beyond the buffer");
         // SAFETY: inside the buffer; launches have run to their end.
         unsafe { std::ptr::copy_nonoverlapping(from.address().add(offset), data.as_mut_ptr(), data.len()) };
+        Ok(())
+    }
+    fn read_foreign(&self, from: &ForeignMemory, data: &mut [u8]) -> Result {
+        let address = from.start(data.len());
+        // SAFETY: inside the memory; launches have run to their end.
+        unsafe { std::ptr::copy_nonoverlapping(address as *const u8, data.as_mut_ptr(), data.len()) };
+        Ok(())
+    }
+    fn write_foreign(&self, data: &[u8], to: &mut ForeignMemory) -> Result {
+        let address = to.start(data.len());
+        // SAFETY: inside the memory, which is borrowed mutably.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), address as *mut u8, data.len()) };
         Ok(())
     }
     fn copy(&self, from: &DeviceBuffer, to: &mut DeviceBuffer, bytes: usize) -> Result {

@@ -16,9 +16,9 @@ use order::{CudaEvent, CudaStream};
 use peer::CudaPeer;
 
 use super::{
-    Architecture, Backend, BackendError, Call, Capability, CodeForm, DeviceBuffer, Event, FETCH_SLOTS, KernelCode,
-    KernelTime, LAUNCH_SUMS, Memory, Ordered, Peer, Pinned, REDUCTION_SLOTS, Result, Stream, Summing, foreign_kernels,
-    kernel_image, kernel_images,
+    Architecture, Backend, BackendError, Call, Capability, CodeForm, DeviceBuffer, Event, FETCH_SLOTS, ForeignMemory,
+    KernelCode, KernelTime, LAUNCH_SUMS, Memory, Ordered, Peer, Pinned, REDUCTION_SLOTS, Result, Stream, Summing,
+    foreign_kernels, kernel_image, kernel_images,
 };
 use crate::backend::tuning::{DeviceKey, Mode, Tuner, Tuning, kernels_hash};
 use cust::context::{Context, CurrentContext};
@@ -285,6 +285,12 @@ impl Cuda {
 
     fn name(&self) -> &str {
         &self.shared.name
+    }
+    /// Waits for all work of the GPU's context, that of other libraries included.
+    fn wait_for_all_streams(&self) -> Result {
+        self.enter()?;
+        // SAFETY: the context is current.
+        raw(unsafe { sys::cuCtxSynchronize() }, "waiting for other work", self.name())
     }
     /// Makes the context of the GPU current in the calling thread.
     fn enter(&self) -> Result {
@@ -621,6 +627,29 @@ impl Backend for Cuda {
         assert!(offset + data.len() <= from.bytes(), "download beyond the buffer");
         self.enter()?;
         self.copy_out(from.address() as u64 + offset as u64, data)
+    }
+    fn is_on_device(&self, address: usize) -> bool {
+        let mut kind = 0u32;
+        // SAFETY: the driver writes the kind of the memory, if it knows the address.
+        let code = unsafe {
+            sys::cuPointerGetAttribute(
+                (&raw mut kind).cast(),
+                sys::CUpointer_attribute_enum::CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                address as u64,
+            )
+        };
+        code == sys::CUresult::CUDA_SUCCESS && kind == sys::CUmemorytype_enum::CU_MEMORYTYPE_DEVICE as u32
+    }
+    fn read_foreign(&self, from: &ForeignMemory, data: &mut [u8]) -> Result {
+        let address = from.start(data.len());
+        self.wait_for_all_streams()?;
+        self.copy_out(address as u64, data)
+    }
+    fn write_foreign(&self, data: &[u8], to: &mut ForeignMemory) -> Result {
+        let address = to.start(data.len());
+        self.wait_for_all_streams()?;
+        self.copy_in(data, address as u64)?;
+        self.synchronize()
     }
     fn copy(&self, from: &DeviceBuffer, to: &mut DeviceBuffer, bytes: usize) -> Result {
         assert!(bytes <= from.bytes() && bytes <= to.bytes(), "copy beyond a buffer");

@@ -39,6 +39,28 @@ impl DeviceBuffer {
     }
 }
 
+/// Memory that another library owns, on a device or on the host.
+pub struct ForeignMemory {
+    address: usize,
+    bytes: usize,
+}
+
+impl ForeignMemory {
+    /// Describes `bytes` bytes at `address`.
+    ///
+    /// # Safety
+    /// The memory is there as long as the description is used, and nothing else writes to it meanwhile; for a description that is written
+    /// to, nothing else reads it either.
+    pub unsafe fn new(address: usize, bytes: usize) -> Self {
+        ForeignMemory { address, bytes }
+    }
+    /// Returns the address of the first `bytes` bytes.
+    pub(super) fn start(&self, bytes: usize) -> usize {
+        assert!(bytes <= self.bytes, "memory of another library is too short");
+        self.address
+    }
+}
+
 /// Host memory that a device reads and writes directly, for messages to other processes. Clones share the memory. Backends make such memory
 /// only if the caller gives the promise [`Ordered`](super::Ordered).
 #[derive(Clone)]

@@ -19,7 +19,7 @@ pub use cpu::Cpu;
 #[cfg(feature = "cuda")]
 pub use cuda::{Cuda, CudaDevice, Launched};
 pub use embedded::{KernelCode, KernelImage, foreign_kernels, kernel_image, kernel_images};
-pub use memory::{DeviceBuffer, Event, Peer, Pinned, Stream};
+pub use memory::{DeviceBuffer, Event, ForeignMemory, Peer, Pinned, Stream};
 pub use profile::KernelTime;
 pub use view::Ordered;
 
@@ -341,6 +341,20 @@ pub trait Backend: Send + Sync + 'static {
     fn upload(&self, data: &[u8], to: &mut DeviceBuffer, offset: usize) -> Result;
     /// Copies from a buffer of the device, starting at byte `offset`, to `data` on the host; waits for the end of the copy.
     fn download(&self, from: &DeviceBuffer, offset: usize, data: &mut [u8]) -> Result;
+    /// Whether `address` is in memory of the device that the host cannot read.
+    fn is_on_device(&self, _address: usize) -> bool {
+        false
+    }
+    /// Copies from the start of memory that another library owns, after all work of the device, that of other libraries included.
+    ///
+    /// # Panics
+    /// Panics if the memory is too short.
+    fn read_foreign(&self, from: &ForeignMemory, data: &mut [u8]) -> Result;
+    /// Copies to the start of memory that another library owns, after all work of the device, that of other libraries included.
+    ///
+    /// # Panics
+    /// Panics if the memory is too short.
+    fn write_foreign(&self, data: &[u8], to: &mut ForeignMemory) -> Result;
     /// Copies the first `bytes` bytes of one buffer to another.
     fn copy(&self, from: &DeviceBuffer, to: &mut DeviceBuffer, bytes: usize) -> Result;
     /// Zeroes all of a buffer.

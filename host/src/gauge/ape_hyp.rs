@@ -18,11 +18,11 @@
 //! Spatial HYP smearing has two levels. The first has 2 staples in the remaining direction with the weight α_2/2, and the second 4 staples
 //! with the weight α_1/4; α_3 is not used.
 //!
-//! P is the projection to the SU(3) matrix with the largest Re tr (P{V} V†), as in Hasenfratz and Knechtli.
+//! P is a [`Projection`] to SU(3).
 use crate::domain::{DeviceError, Result};
 use crate::field::GaugeField;
 use gpu_kernels::fermion_force::{COMBINE_MATRICES, CombineMatrices};
-use gpu_kernels::smeared::{PROJECT_SU3, ProjectSu3, STAPLE, Staple};
+use gpu_kernels::smeared::{PROJECT_SU3, PROJECT_U3, ProjectSu3, ProjectU3, STAPLE, Staple};
 use gpu_kernels::{Format, Precision};
 use std::ops::ControlFlow;
 
@@ -35,6 +35,38 @@ pub struct ProjectedSmearing {
     pub levels: usize,
     /// Whether only spatial links are smeared, by spatial staples. Links in t then remain unchanged.
     pub spatial: bool,
+    /// Projection P of the sums.
+    pub projection: Projection,
+}
+
+/// Projection of a matrix V to SU(3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Projection {
+    /// The SU(3) matrix W with the largest Re tr (W V†), as in Hasenfratz and Knechtli, and in Chroma.
+    #[default]
+    LargestTrace,
+    /// The unitary polar factor W = V (V†V)^(−1/2), divided by the cube root of its determinant, as in QUDA.
+    Polar,
+}
+
+/// *Collective.* Returns the projections of links, which must be in double precision, to SU(3) by their polar factors.
+///
+/// # Errors
+/// [`DeviceError::SingularSums`] if a link has no projection; failures of the device.
+pub fn projected_to_su3(links: &GaugeField) -> Result<GaugeField> {
+    links.expect_in(Precision::Double)?;
+    let out = links.copied()?;
+    project(&out, 0..4, Projection::Polar)?;
+    out.fill_border()?;
+    expect_unitary(&out)?;
+    Ok(out)
+}
+
+/// Fails if links are not unitary.
+fn expect_unitary(links: &GaugeField) -> Result {
+    let violation = links.unitarity_violation()?;
+    // The condition states what is allowed, so that NaN is an error as well.
+    if violation <= 1e-8 { Ok(()) } else { Err(DeviceError::SingularSums { violation }) }
 }
 
 /// Kind of smearing, with the share of the staples in each sum.
@@ -78,10 +110,7 @@ impl ProjectedSmearing {
                 SumsOfStaples::Ape(alpha) => self.ape(&smeared, alpha)?,
                 SumsOfStaples::Hyp(alpha) => self.hyp(&smeared, alpha)?,
             };
-            let violation = smeared.unitarity_violation()?;
-            if violation.is_nan() || violation > 1e-8 {
-                return Err(DeviceError::SingularSums { violation });
-            }
+            expect_unitary(&smeared)?;
             if after().is_break() {
                 return Ok(None);
             }
@@ -105,8 +134,9 @@ impl ProjectedSmearing {
         let out = links.copied()?;
         for mu in 0..self.directions() {
             let staples: Vec<_> = self.others(&[mu]).map(|nu| (links, links, nu)).collect();
-            projected_sum(links, &out, mu, alpha, &staples)?;
+            sum(links, &out, mu, alpha, &staples)?;
         }
+        project(&out, 0..self.directions(), self.projection)?;
         out.fill_border()?;
         Ok(out)
     }
@@ -118,8 +148,9 @@ impl ProjectedSmearing {
         for eta in 0..self.directions() {
             let decorated = links.empty_like()?;
             for mu in self.others(&[eta]) {
-                projected_sum(links, &decorated, mu, innermost, &[(links, links, eta)])?;
+                sum(links, &decorated, mu, innermost, &[(links, links, eta)])?;
             }
+            project(&decorated, self.others(&[eta]), self.projection)?;
             // The border may be only two sites wide, but HYP needs links up to three sites away; so the border is filled again.
             decorated.fill_border()?;
             inner.push(decorated);
@@ -131,8 +162,9 @@ impl ProjectedSmearing {
                 let staples: Vec<_> =
                     self.others(&[mu]).map(|nu| (nu, &inner[3 - mu as usize - nu as usize])).collect();
                 let staples: Vec<_> = staples.into_iter().map(|(nu, decorated)| (decorated, decorated, nu)).collect();
-                projected_sum(links, &out, mu, first, &staples)?;
+                sum(links, &out, mu, first, &staples)?;
             }
+            project(&out, 0..3, self.projection)?;
             out.fill_border()?;
             return Ok(out);
         }
@@ -148,14 +180,16 @@ impl ProjectedSmearing {
                         (eta, eta, rho)
                     })
                     .collect();
-                projected_sum(links, &decorated, mu, second, &staples)?;
+                sum(links, &decorated, mu, second, &staples)?;
             }
+            project(&decorated, self.others(&[nu]), self.projection)?;
             outer.push(decorated);
         }
         for mu in 0..4 {
             let staples: Vec<_> = self.others(&[mu]).map(|nu| (&outer[mu as usize], &outer[nu as usize], nu)).collect();
-            projected_sum(links, &out, mu, first, &staples)?;
+            sum(links, &out, mu, first, &staples)?;
         }
+        project(&out, 0..4, self.projection)?;
         out.fill_border()?;
         Ok(out)
     }
@@ -165,10 +199,9 @@ impl ProjectedSmearing {
     }
 }
 
-/// Computes the links of `out` along μ: the projection of (1 − α) U_μ plus α times the mean of the staples. An element of `staples`
-/// contains the field of the outer links of a staple, the field of its middle link, and its direction. The border is computed too, except
+/// Computes the matrices of `out` along μ: (1 − α) U_μ plus α times the mean of the staples. An element of `staples` contains the field of the outer links of a staple, the field of its middle link, and its direction. The border is computed too, except
 /// for its outermost sites.
-fn projected_sum(
+fn sum(
     links: &GaugeField,
     out: &GaugeField,
     mu: u32,
@@ -196,7 +229,25 @@ fn projected_sum(
             };
             backend.launch(&STAPLE, format, &kernel, sites, 1)?;
         }
-        backend.launch(&PROJECT_SU3, Format::NONE, &ProjectSu3 { matrices: out }, sites, 1)?;
+    }
+    Ok(())
+}
+
+/// Projects the matrices of `out` along some directions to SU(3), border included.
+fn project(out: &GaugeField, directions: impl Iterator<Item = u32>, projection: Projection) -> Result {
+    let (backend, sites) = (out.domain().backend(), out.bordered_sites());
+    if projection == Projection::Polar {
+        for parity in 0..2 {
+            let kernel = ProjectU3 { input: out.links(parity), out: out.links(parity) };
+            backend.launch(&PROJECT_U3, Format::of(Precision::Double), &kernel, sites, 1)?;
+        }
+    }
+    for mu in directions {
+        for parity in 0..2 {
+            // For a unitary matrix, this divides by the cube root of its determinant.
+            let matrices = out.links(parity).direction(mu);
+            backend.launch(&PROJECT_SU3, Format::NONE, &ProjectSu3 { matrices }, sites, 1)?;
+        }
     }
     Ok(())
 }

@@ -17,6 +17,7 @@
 //! | [`spectrum`] | bounds of the spectrum, on which rational functions depend |
 mod gradient;
 mod hops;
+pub mod paths;
 mod poles;
 
 pub use gradient::hop_force;

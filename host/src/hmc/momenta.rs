@@ -60,7 +60,7 @@ impl MomentumField {
         domain.expect_here("a field of momenta", &self.domain)
     }
     /// Checks that the momenta are on a domain and in a precision.
-    fn expect_like(&self, domain: &Domain, precision: Precision) -> Result {
+    pub(super) fn expect_like(&self, domain: &Domain, precision: Precision) -> Result {
         self.expect_on(domain)?;
         if self.precision == precision {
             return Ok(());

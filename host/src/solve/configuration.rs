@@ -16,8 +16,8 @@ use crate::gauge::fixing::{Transformation, temporal_gauge_on};
 use crate::multigrid::{CycleResult, MakeOperator, Multigrid, MultigridParams, NearNullVectors};
 use crate::operators::fat_links::Improvement;
 use crate::operators::{
-    BoundaryAngles, Diagonal, EvenOdd, MrInBlocks, Operator, OperatorForm, OperatorLinks, Smearing, StaggeredLinks,
-    StaggeredOperator, TimeBoundary, WilsonLike,
+    BoundaryAngles, Diagonal, EvenOdd, EvenOddWilson, MrInBlocks, Operator, OperatorForm, OperatorLinks, Smearing,
+    StaggeredLinks, StaggeredOperator, TimeBoundary, WilsonLike,
 };
 use formats::WilsonFormats;
 use gpu_kernels::{LinkStorage, Precision};
@@ -284,6 +284,15 @@ impl<'g> Configuration<'g> {
         let operator = operator.into();
         operator.expect_kernels(precision, reconstruction)?;
         self.formats(operator, nrhs)?.any(precision, reconstruction)
+    }
+    /// *Collective.* Makes a Wilson-like operator in double precision, for blocks of `nrhs` vectors. It offers hops and diagonal terms
+    /// one by one.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn wilson_like(&self, operator: WilsonLike, nrhs: usize) -> Result<EvenOddWilson> {
+        let links = self.links(operator.theta, Precision::Double, LinkStorage::FULL)?;
+        operator.on(links, self.term(operator)?, nrhs)
     }
     /// *Collective.* Makes the Schwarz preconditioner of GCR-DD for the Schur complement of a Wilson-like operator.
     ///

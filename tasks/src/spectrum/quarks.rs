@@ -19,7 +19,7 @@ use crate::{Failure, Outcome, fields, text};
 use ferrite::domain::{Domain, Part};
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
 use ferrite::field::{FieldShape, FullField, GaugeField};
-use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
+use ferrite::gauge::ape_hyp::{ProjectedSmearing, Projection, SumsOfStaples};
 use ferrite::gauge::fixing::relax::{Gauge, theta};
 use ferrite::gauge::generate;
 use ferrite::halo::{Exchanges, HaloField};
@@ -762,7 +762,8 @@ fn ape(gauge: &HostGauge, shell: Shell, device: &Device, layout: &Layout, sessio
     }
     // The four staples have weight 1 each, and the link has weight `ape_weight`.
     let sums = SumsOfStaples::Ape(4.0 / (4.0 + shell.ape_weight));
-    let smearing = ProjectedSmearing { sums, levels: shell.ape_steps, spatial: true };
+    let smearing =
+        ProjectedSmearing { sums, levels: shell.ape_steps, spatial: true, projection: Projection::default() };
     let domain = layout.domain(device.backend())?;
     let smeared = smearing.smeared_while(&GaugeField::upload(&domain, gauge)?, &mut || session.flow())?;
     let smeared = smeared.ok_or_else(|| session.stopped_during("smearing of links"))?.download()?;

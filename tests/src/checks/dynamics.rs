@@ -6,9 +6,9 @@ use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostColour, HostGauge};
 use ferrite::field::{FieldShape, FullField, GaugeField};
-use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
+use ferrite::gauge::ape_hyp::{ProjectedSmearing, Projection, SumsOfStaples};
 use ferrite::gauge::generate;
-use ferrite::gauge::loops::{closed_loops, mean_traces};
+use ferrite::gauge::loops::{closed_loops, mean_complex_traces, mean_traces, sums_of_paths};
 use ferrite::hmc::action::{AnisotropicLattice, GaugeAction};
 use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, QuarkSmearing, RationalFunctions, ShiftedSolver};
 use ferrite::hmc::force::{Force, GaugeActionForce};
@@ -17,6 +17,7 @@ use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;
 use ferrite::hmc::monomial::Monomial;
+use ferrite::hmc::paths::kick_by_paths;
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::trajectory::{Chain, LevelPlan, Plan};
 use ferrite::hmc::wilson::WilsonQuarks;
@@ -30,8 +31,8 @@ use ferrite::observables::flow::{Flow, FlowAction};
 use ferrite::observables::polyakov::polyakov_loop;
 use ferrite::operators::fat_links::{FirstLevel, PathCoefficients};
 use ferrite::operators::{
-    BoundaryAngles, CloverParams, ExpCloverParams, LinkDependence, Operator, Schur, StaggeredParams, StaggeredPhases,
-    TimeBoundary, TwistedCloverParams, TwistedParams, WilsonLike, WilsonParams,
+    BoundaryAngles, CloverParams, ExpCloverParams, LinkDependence, NeighbourHops, Operator, Schur, StaggeredParams,
+    StaggeredPhases, TimeBoundary, TwistedCloverParams, TwistedParams, WilsonLike, WilsonParams, covariant_shift,
 };
 use ferrite::solve::{Method, Request};
 use num_complex::Complex64;
@@ -207,12 +208,34 @@ fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found
     let other = momenta.copied()?;
     momenta.add(2.0, 0.25, &other)?;
     found.links.push(("sums of momenta".into(), momenta.download()?, 2.0 * rounding));
+    let bent: [Vec<_>; 4] = std::array::from_fn(|mu| {
+        let [nu, rho] = [(mu + 1) % 4, (mu + 2) % 4];
+        vec![
+            (0.7, vec![(mu, true), (nu, true), (mu, false), (nu, false)]),
+            (-0.3, vec![(mu, true), (rho, false), (nu, true), (mu, false), (rho, true), (nu, false)]),
+        ]
+    });
+    let lists = bent.each_ref().map(Vec::as_slice);
+    found.links.push(("sums of paths".into(), sums_of_paths(&thin, lists)?.download()?, 1e-14));
+    let open = bent.iter().flatten().map(|(_, steps)| &steps[1..]);
+    for mean in mean_complex_traces(&thin, open)? {
+        found.numbers.push(("open paths".into(), mean.re, 1e-12));
+        found.numbers.push(("open paths, imaginary part".into(), mean.im, 1e-12));
+    }
     let traces = mean_traces(&thin, &closed_loops())?;
     found.numbers.extend(traces.iter().map(|trace| ("closed loops".into(), *trace, 1e-12)));
     let Complex64 { re, im } = polyakov_loop(&thin)?;
     found.numbers.extend([("Polyakov loop".into(), re, 1e-12), ("Polyakov loop, imaginary part".into(), im, 1e-12)]);
     // Links that flow are in double.
     if in_double {
+        let mut kicked = MomentumField::zero(domain, precision)?;
+        kick_by_paths(&thin, lists, 0.5, &mut kicked)?;
+        found.links.push(("force of paths".into(), kicked.download()?, 1e-14));
+        let psi = [generate::random_source(domain.section(), 9)];
+        let smeared = NeighbourHops::sums(&thin, [true, true, true, false])?.apply((0.4, 0.1), 3, &psi)?;
+        found.colours.push(("hops to neighbours".into(), smeared.into_iter().next().expect("one")));
+        let shifted = covariant_shift(&thin, (3, false), &psi)?;
+        found.colours.push(("covariant shift".into(), shifted.into_iter().next().expect("one")));
         // Random links: some have singular values next to 0.
         let random = GaugeField::upload(domain, &generate::random(gauge.lattice(), 3))?;
         let guarded = FirstLevel::of(&random)?.count_small(5e-5)?;
@@ -224,8 +247,11 @@ fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found
             let smeared = StoutSmearing { rho: 0.1, levels: 2, spatial }.smeared(&thin)?;
             found.links.push((format!("stout links, spatial {spatial}"), smeared.download()?, 1e-14));
             for sums in [SumsOfStaples::Ape(0.6), SumsOfStaples::USUAL_HYP] {
-                let smeared = ProjectedSmearing { sums, levels: 1, spatial }.smeared(&thin)?;
-                found.links.push((format!("{sums:?} links, spatial {spatial}"), smeared.download()?, 1e-13));
+                for projection in [Projection::LargestTrace, Projection::Polar] {
+                    let smeared = ProjectedSmearing { sums, levels: 1, spatial, projection }.smeared(&thin)?;
+                    let name = format!("{sums:?} links, spatial {spatial}, {projection:?}");
+                    found.links.push((name, smeared.download()?, 1e-13));
+                }
             }
         }
     }

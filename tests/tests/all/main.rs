@@ -58,6 +58,7 @@ mod multigrid;
 mod narrow;
 mod odd_extents;
 mod openqcd;
+mod paths;
 mod pcac;
 mod physics;
 mod plain_readers;

@@ -6,7 +6,7 @@ use ferrite::domain::Domain;
 use ferrite::domain::Part;
 use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
 use ferrite::field::{FieldShape, FullField, GaugeField};
-use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
+use ferrite::gauge::ape_hyp::{ProjectedSmearing, Projection, SumsOfStaples};
 use ferrite::gauge::generate;
 use ferrite::halo::{Exchanges, Needs};
 use ferrite::hmc::action::GaugeAction;
@@ -184,7 +184,7 @@ fn smearing_takes_what_is_predicted() {
             stout.thin_gradient(stout.smeared().copied().unwrap()).unwrap();
         });
         for sums in [SumsOfStaples::Ape(0.5), SumsOfStaples::USUAL_HYP] {
-            let smearing = ProjectedSmearing { sums, levels: 1, spatial };
+            let smearing = ProjectedSmearing { sums, levels: 1, spatial, projection: Projection::default() };
             let predicted = |local, grid: &ProcessGrid| {
                 with_links(local, grid, (smearing.fields() - 1) * Part::new(local, grid).links_bytes(double))
             };

@@ -4,7 +4,7 @@ use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
 use ferrite::field::host::{HostGauge, Matrix};
-use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
+use ferrite::gauge::ape_hyp::{ProjectedSmearing, Projection, SumsOfStaples};
 use ferrite::gauge::{generate, measure};
 use ferrite::lattice::Lattice;
 use ferrite_tests::cut;
@@ -113,7 +113,7 @@ fn largest_difference(a: &HostGauge, b: &HostGauge) -> f64 {
 const ALPHA: [f64; 3] = [0.75, 0.6, 0.3];
 
 fn kinds() -> [ProjectedSmearing; 4] {
-    let of = |sums, levels, spatial| ProjectedSmearing { sums, levels, spatial };
+    let of = |sums, levels, spatial| ProjectedSmearing { sums, levels, spatial, projection: Projection::default() };
     [
         of(SumsOfStaples::Ape(0.6), 2, false),
         of(SumsOfStaples::Ape(0.5), 3, true),
@@ -150,7 +150,12 @@ fn ape_and_hyp_links_are_those_of_the_formulas() {
         }
         // The one that Chroma has, of which the weight is another.
         let chroma = smearing_reference::ape(&gauge, 4.0, 3);
-        let ours = ProjectedSmearing { sums: SumsOfStaples::Ape(0.5), levels: 3, spatial: true };
+        let ours = ProjectedSmearing {
+            sums: SumsOfStaples::Ape(0.5),
+            levels: 3,
+            spatial: true,
+            projection: Projection::default(),
+        };
         assert!(largest_difference(&chroma, &ours.smeared(&links).unwrap().download().unwrap()) < 2e-13);
         assert_eq!(links.download().unwrap(), gauge);
     }
@@ -180,7 +185,12 @@ fn projections_of_hot_links_are_converged() {
     let domain = Domain::single(Cpu::new(None), Lattice::new([8, 8, 8, 8]).unwrap()).unwrap();
     let (lattice, alpha) = (domain.local(), 0.75);
     let gauge = generate::random(lattice, 77);
-    let smearing = ProjectedSmearing { sums: SumsOfStaples::Ape(alpha), levels: 1, spatial: false };
+    let smearing = ProjectedSmearing {
+        sums: SumsOfStaples::Ape(alpha),
+        levels: 1,
+        spatial: false,
+        projection: Projection::default(),
+    };
     let links = GaugeField::upload(&domain, &gauge).unwrap();
     let smeared = smearing.smeared(&links).unwrap().download().unwrap();
     assert!(measure::unitarity(&smeared).violation < 1e-14);

@@ -1,6 +1,8 @@
 //! A CPU that notes what is launched and what is allocated.
 use ferrite::backend::tuning::LaunchKey;
-use ferrite::backend::{Backend, Call, Cpu, DeviceBuffer, Event, Memory, Ordered, Peer, Pinned, Result, Stream};
+use ferrite::backend::{
+    Backend, Call, Cpu, DeviceBuffer, Event, ForeignMemory, Memory, Ordered, Peer, Pinned, Result, Stream,
+};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -97,6 +99,12 @@ impl Backend for Spy {
     }
     fn download(&self, from: &DeviceBuffer, offset: usize, data: &mut [u8]) -> Result {
         self.cpu.download(from, offset, data)
+    }
+    fn read_foreign(&self, from: &ForeignMemory, data: &mut [u8]) -> Result {
+        self.cpu.read_foreign(from, data)
+    }
+    fn write_foreign(&self, data: &[u8], to: &mut ForeignMemory) -> Result {
+        self.cpu.write_foreign(data, to)
     }
     fn copy(&self, from: &DeviceBuffer, to: &mut DeviceBuffer, bytes: usize) -> Result {
         self.cpu.copy(from, to, bytes)
