@@ -112,7 +112,7 @@ impl Joined {
     #[cfg(feature = "mpi")]
     unsafe fn to(comm: *const c_void) -> Outcome<(Self, RunCommunicator)> {
         // SAFETY: the caller's promise.
-        let job = unsafe { ferrite::comms::Mpi::join(comm) };
+        let job = unsafe { ferrite::comms::Mpi::join(ferrite::comms::ForeignCommunicator::at(comm)) };
         let job = job.map_err(|why| Failure::failed(format!("the communicator cannot be joined: {why}")))?;
         let comm = RunCommunicator::of(job.clone());
         Ok((Joined { job: Some(job) }, comm))

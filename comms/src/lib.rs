@@ -43,7 +43,7 @@ pub use communicator::{Buffer, CommError, Communicator, Tag, Transfer};
 pub use grid::{Direction, GridError, Misfit, ProcessGrid};
 pub use launch::{Launch, launch, launched_by_mpi};
 #[cfg(feature = "mpi")]
-pub use mpi::{DeviceChannels, DeviceTransfer, Mpi, MpiDeviceTransfer, MpiTransfer};
+pub use mpi::{DeviceChannels, DeviceTransfer, ForeignCommunicator, Mpi, MpiDeviceTransfer, MpiTransfer};
 pub use solo::{Solo, SoloTransfer};
 pub use threads::{Cause, RankFailure, ThreadTransfer, Threads};
 

@@ -17,7 +17,10 @@ impl Joined {
         // SAFETY: Python gives the address that mpi4py has for a communicator, and waits. That nothing else calls MPI while a device
         // works, where it was initialised with less than MPI_THREAD_MULTIPLE, is what the package's documentation asks for; mpi4py
         // initialises it so. `leave` comes before mpi4py's end.
-        let job = unsafe { ferrite::comms::Mpi::join(std::ptr::with_exposed_provenance(address)) };
+        let job = unsafe {
+            let address = std::ptr::with_exposed_provenance(address);
+            ferrite::comms::Mpi::join(ferrite::comms::ForeignCommunicator::at(address))
+        };
         let job = job.map_err(|why| Failure::failed(format!("the communicator cannot be joined: {why}")))?;
         let comm = RunCommunicator::of(job.clone());
         Ok((Joined { job: Some(job) }, comm))

@@ -52,7 +52,9 @@ fn end(name: &str, failure: &Failure) -> ! {
     // The program's flags mean nothing to applications.
     let cpu = "call initQuda(-1) on a machine without a GPU for its CPU";
     let message = without_flags(&failure.message, cpu, "the argument of initQuda");
-    crate::setup::say_failure(&format!("{name}: {message}"));
+    let sentence = format!("{name}: {message}");
+    crate::processes::abort(&format!("ferrite: {sentence}"));
+    crate::setup::say_failure(&sentence);
     match std::env::var(ERROR).as_deref() {
         Ok("abort") => std::process::abort(),
         _ => std::process::exit(1),

@@ -86,3 +86,17 @@ pub fn add(to: &mut HostFields, factor: f64, fields: &HostFields) {
 pub fn squares(fields: &HostFields) -> Vec<f64> {
     with_fields!(fields, fields => fields.iter().map(|field| field.norm2()).collect())
 }
+
+/// Returns Σ_i r_i b†x_i over the sites of this process, with the first of the fields b.
+pub fn dot(factors: &[f64], b: &HostFields, x: &HostFields) -> Complex64 {
+    let sum = |b: &[Complex64], x: &mut dyn Iterator<Item = &[Complex64]>| {
+        let products =
+            factors.iter().zip(x).map(|(r, x)| *r * b.iter().zip(x).map(|(b, x)| b.conj() * x).sum::<Complex64>());
+        products.sum()
+    };
+    match (b, x) {
+        (HostFields::Wilson(b), HostFields::Wilson(x)) => sum(b[0].numbers(), &mut x.iter().map(|x| x.numbers())),
+        (HostFields::Staggered(b), HostFields::Staggered(x)) => sum(b[0].numbers(), &mut x.iter().map(|x| x.numbers())),
+        _ => unreachable!("fields of one kind"),
+    }
+}

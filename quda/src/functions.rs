@@ -2,7 +2,9 @@
 use crate::define::quda_functions;
 use crate::enums::*;
 use crate::structs::*;
-use crate::{covariant, links, loops, momenta, products, setup, smearing, solve, staggered};
+use crate::{
+    covariant, forces, links, loops, momenta, multigrid, processes, products, setup, smearing, solve, staggered,
+};
 use ferrite::num_complex::Complex64;
 use std::ffi::{c_char, c_void};
 
@@ -17,7 +19,7 @@ pub type QudaCommsMap = Option<unsafe extern "C" fn(coords: *const i32, fdata: *
 
 quda_functions! {
     fn setVerbosityQuda(verbosity: QudaVerbosity, prefix: *const c_char, outfile: *mut FILE) = setup::set_verbosity;
-    fn qudaSetCommHandle(mycomm: *mut c_void);
+    fn qudaSetCommHandle(mycomm: *mut c_void) = processes::set_communicator;
     fn initCommsGridQuda(nDim: i32, dims: *const i32, func: QudaCommsMap, fdata: *mut c_void) = setup::init_grid;
     fn initQudaDevice(device: i32) = setup::init_device;
     fn initQudaMemory() = setup::init_memory;
@@ -50,9 +52,9 @@ quda_functions! {
     fn invertQuda(h_x: *mut c_void, h_b: *mut c_void, param: *mut QudaInvertParam) = solve::invert;
     fn invertMultiSrcQuda(_hp_x: *mut *mut c_void, _hp_b: *mut *mut c_void, param: *mut QudaInvertParam) = solve::invert_several;
     fn invertMultiShiftQuda(_hp_x: *mut *mut c_void, _hp_b: *mut c_void, param: *mut QudaInvertParam) = solve::invert_shifted;
-    fn newMultigridQuda(param: *mut QudaMultigridParam) -> *mut c_void;
-    fn destroyMultigridQuda(mg_instance: *mut c_void);
-    fn updateMultigridQuda(mg_instance: *mut c_void, param: *mut QudaMultigridParam);
+    fn newMultigridQuda(param: *mut QudaMultigridParam) -> *mut c_void = multigrid::new;
+    fn destroyMultigridQuda(mg_instance: *mut c_void) = multigrid::destroy;
+    fn updateMultigridQuda(mg_instance: *mut c_void, param: *mut QudaMultigridParam) = multigrid::update;
     fn dumpMultigridQuda(mg_instance: *mut c_void, param: *mut QudaMultigridParam);
     fn dslashQuda(h_out: *mut c_void, h_in: *mut c_void, inv_param: *mut QudaInvertParam, parity: QudaParity) = products::hops;
     fn covDevQuda(h_out: *mut c_void, h_in: *mut c_void, dir: i32, param: *mut QudaInvertParam) = covariant::shift;
@@ -78,10 +80,10 @@ quda_functions! {
     fn saveGaugeFieldQuda(outGauge: *mut c_void, inGauge: *mut c_void, param: *mut QudaGaugeParam);
     fn destroyGaugeFieldQuda(gauge: *mut c_void);
     fn createCloverQuda(param: *mut QudaInvertParam);
-    fn computeCloverForceQuda(mom: *mut c_void, dt: f64, x: *mut *mut c_void, p: *mut *mut c_void, coeff: *mut f64, kappa2: f64, ck: f64, nvector: i32, multiplicity: f64, gauge: *mut c_void, gauge_param: *mut QudaGaugeParam, inv_param: *mut QudaInvertParam);
+    fn computeCloverForceQuda(mom: *mut c_void, dt: f64, x: *mut *mut c_void, p: *mut *mut c_void, coeff: *mut f64, kappa2: f64, ck: f64, nvector: i32, multiplicity: f64, gauge: *mut c_void, gauge_param: *mut QudaGaugeParam, inv_param: *mut QudaInvertParam) = forces::clover;
     fn computeTMCloverForceQuda(h_mom: *mut c_void, h_x: *mut *mut c_void, h_x0: *mut *mut c_void, coeff: *mut f64, nvector: i32, gauge_param: *mut QudaGaugeParam, inv_param: *mut QudaInvertParam, detratio: i32);
     fn computeStaggeredForceQuda(mom: *mut c_void, dt: f64, delta: f64, gauge: *mut c_void, x: *mut *mut c_void, gauge_param: *mut QudaGaugeParam, invert_param: *mut QudaInvertParam);
-    fn computeHISQForceQuda(momentum: *mut c_void, dt: f64, level2_coeff: *mut f64, fat7_coeff: *mut f64, w_link: *const c_void, v_link: *const c_void, u_link: *const c_void, quark: *mut *mut c_void, num: i32, num_naik: i32, coeff: *mut *mut f64, param: *mut QudaGaugeParam);
+    fn computeHISQForceQuda(momentum: *mut c_void, dt: f64, level2_coeff: *mut f64, fat7_coeff: *mut f64, w_link: *const c_void, v_link: *const c_void, u_link: *const c_void, quark: *mut *mut c_void, num: i32, num_naik: i32, coeff: *mut *mut f64, param: *mut QudaGaugeParam) = forces::hisq;
     fn gaussGaugeQuda(seed: u64, sigma: f64) = momenta::draw_links;
     fn gaussMomQuda(seed: u64, sigma: f64) = momenta::draw;
     fn plaqQuda(plaq: *mut f64) = loops::plaquette;
@@ -103,10 +105,10 @@ quda_functions! {
     fn flushChronoQuda(index: i32);
     fn newDeflationQuda(param: *mut QudaEigParam) -> *mut c_void;
     fn destroyDeflationQuda(df_instance: *mut c_void);
-    fn setMPICommHandleQuda(mycomm: *mut c_void);
+    fn setMPICommHandleQuda(mycomm: *mut c_void) = processes::set_communicator;
     fn performTwoLinkGaussianSmearNStep(h_in: *mut c_void, smear_param: *mut QudaQuarkSmearParam);
     fn laphSinkProject(host_sinks: *mut Complex64, host_quark: *mut *mut c_void, n_quark: i32, tile_quark: i32, host_evec: *mut *mut c_void, nevec: i32, tile_evec: i32, inv_param: *mut QudaInvertParam, X: *mut i32);
-    fn qudaSetMPICommHandle(mycomm: *mut c_void);
+    fn qudaSetMPICommHandle(mycomm: *mut c_void) = processes::set_communicator;
     fn qudaInit(input: QudaInitArgs_t);
     fn qudaSetLayout(layout: QudaLayout_t);
     fn qudaFinalize();

@@ -2,13 +2,16 @@
 use crate::check::{Mistakes, check_size, given, is_on, not_offered};
 use crate::define::{UNSET_INT, UNSET_REAL};
 use crate::enums::*;
+use crate::forces::wilson_quarks;
 use crate::memory::{Array, Width};
 use crate::order::LinkArrays;
 use crate::state::{Links, State};
 use crate::structs::{QudaGaugeParam, QudaInvertParam};
 use ferrite::field::host::{HostGauge, Matrix};
 use ferrite::gauge::measure::unitarity;
+use ferrite::hmc::wilson::determinant::log_determinants;
 use ferrite::lattice::Section;
+use ferrite::operators::Schur;
 use ferrite_tasks::{Failure, Outcome};
 use rayon::prelude::*;
 use std::cell::OnceCell;
@@ -323,8 +326,23 @@ pub unsafe fn load_clover(clover: *mut c_void, inverse: *mut c_void, param: *mut
         let scale = links.factor_in_space;
         let coefficients = [scale.powi(4), scale.powi(2)].map(|factor| coefficient * factor);
         state.clover = Some(LoadedClover { coefficients, gauge: links.gauge.clone() });
+        if is_on(param.compute_clover_trlog) {
+            param.trlogA = logarithms(state, param.kappa)?;
+        }
         Ok(())
     })
+}
+
+/// Returns ln det A of the loaded clover term, in the normalisation of κ, over the even and over the odd sites.
+fn logarithms(state: &State, kappa: f64) -> Outcome<[f64; 2]> {
+    if !(kappa.is_finite() && kappa > 0.0) {
+        return Err(Failure::refused(format!(
+            "kappa = {kappa}: the logarithm of the determinant needs a number above 0"
+        )));
+    }
+    // Without the value on links that are 1, where A is 1 in this normalisation.
+    let (quarks, links) = wilson_quarks(state, kappa, true, Schur::Asymmetric)?;
+    Ok(log_determinants(&quarks, &links)?)
 }
 
 /// Frees the clover term.

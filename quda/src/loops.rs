@@ -52,8 +52,9 @@ pub unsafe fn paths(
     let mut all = Vec::with_capacity(count);
     for ((buffer, length), factor) in buffer.iter().zip(lengths).zip(factors) {
         let length = usize::try_from(*length).ok().filter(|length| *length < MOST_STEPS_OF_A_PATH);
-        let length = length
-            .ok_or_else(|| Failure::refused(format!("path_length: expected numbers from 0 to {}", MOST_STEPS_OF_A_PATH - 1)))?;
+        let length = length.ok_or_else(|| {
+            Failure::refused(format!("path_length: expected numbers from 0 to {}", MOST_STEPS_OF_A_PATH - 1))
+        })?;
         if buffer.is_null() {
             return Err(Failure::refused("input_path_buf: a path is a null pointer"));
         }

@@ -2,6 +2,7 @@
 use crate::define::{FieldValue, Pointee};
 use crate::enums::{QUDA_SILENT, QUDA_SUMMARIZE, QudaVerbosity};
 use crate::functions::{FILE, QudaCommsMap};
+use crate::processes::{ApplicationGrid, join, leave, rank};
 use crate::state::State;
 use ferrite_tasks::grid_device::NamedDevice;
 use ferrite_tasks::{Failure, Outcome};
@@ -43,8 +44,11 @@ fn write_line(line: &str) {
     }
 }
 
-/// Writes a message if the verbosity is at least `least`.
+/// Writes a message of the process with rank 0 if the verbosity is at least `least`.
 pub fn say(least: QudaVerbosity, line: &str) {
+    if rank() > 0 {
+        return;
+    }
     let verbosity = MESSAGES.with_borrow(|messages| messages.verbosity).unwrap_or(QUDA_SUMMARIZE);
     if verbosity != QUDA_SILENT && verbosity >= least {
         write_line(line);
@@ -70,24 +74,22 @@ pub unsafe fn set_verbosity(verbosity: QudaVerbosity, prefix: *const c_char, fil
     Ok(())
 }
 
-/// Sets the process grid.
+/// Sets the process grid, with the rank at each place.
 ///
 /// # Safety
-/// `dims` points to `count` numbers.
-pub unsafe fn init_grid(count: i32, dims: *const i32, _: QudaCommsMap, _: *mut c_void) -> Outcome {
+/// `dims` points to `count` numbers; `map` may be called with coordinates and `data`.
+pub unsafe fn init_grid(count: i32, dims: *const i32, map: QudaCommsMap, data: *mut c_void) -> Outcome {
     if count != 4 || dims.is_null() {
         return Err(Failure::refused(format!("nDim = {count}: expected 4, with the processes in x, y, z and t")));
     }
     // SAFETY: the caller's promise.
     let given = unsafe { std::slice::from_raw_parts(dims, 4) };
     let grid = [given[0], given[1], given[2], given[3]].map(|n| usize::try_from(n).unwrap_or(0));
-    if grid.iter().product::<usize>() != 1 {
-        return Err(Failure::refused(format!(
-            "dims = {given:?}: libferrite_quda works with one process, so all have to be 1"
-        )));
-    }
+    // SAFETY: as above.
+    let grid = unsafe { ApplicationGrid::new(grid, map, data) }?;
     State::with(|state| {
-        state.grid = Some(grid);
+        // Later calls do not change the grid.
+        state.grid.get_or_insert(grid);
         Ok(())
     })
 }
@@ -97,24 +99,31 @@ pub fn init(device: i32) -> Outcome {
     init_device(device)
 }
 
-/// Opens a device. A negative number chooses GPU 0 if a GPU works, otherwise the CPU.
+/// *Collective.* Opens a device. A negative number chooses a GPU if one works, otherwise the CPU; processes of one host take GPUs one after
+/// the other.
 pub fn init_device(device: i32) -> Outcome {
     if State::with(|state| Ok(state.is_open()))? {
         return Ok(());
     }
-    let processes = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"].into_iter().filter_map(|name| std::env::var(name).ok());
-    if let Some(size) = processes.into_iter().find(|size| size.parse::<usize>().is_ok_and(|size| size > 1)) {
+    let grid = match State::with(|state| Ok(state.grid.clone()))? {
+        Some(grid) => grid,
+        // SAFETY: there is no function to call.
+        None => unsafe { ApplicationGrid::new([1; 4], None, std::ptr::null_mut()) }?,
+    };
+    let started = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"].into_iter().filter_map(|name| std::env::var(name).ok());
+    let started = started.into_iter().find_map(|size| size.parse::<usize>().ok()).unwrap_or(1);
+    if started > 1 && grid.size() == 1 {
         return Err(Failure::refused(format!(
-            "the application runs with {size} processes, but libferrite_quda works with one process"
+            "the application runs with {started} processes, but the grid has one: call initCommsGridQuda with the grid \
+             of all processes"
         )));
     }
+    let comm = join(&grid)?;
     let has_gpu = ferrite_tasks::device::gpus().is_ok_and(|names| !names.is_empty());
-    let named = match usize::try_from(device) {
-        Ok(index) => NamedDevice { name: "cuda".into(), index: Some(index), ..NamedDevice::default() },
-        Err(_) if has_gpu => NamedDevice { name: "cuda".into(), index: Some(0), ..NamedDevice::default() },
-        Err(_) => NamedDevice { name: "cpu".into(), ..NamedDevice::default() },
-    };
-    let opened = named.open(None)?;
+    let name = if device >= 0 || has_gpu { "cuda" } else { "cpu" };
+    let index = usize::try_from(device).ok();
+    let named = NamedDevice { name: name.into(), index, grid: Some(grid.dims()), ..NamedDevice::default() };
+    let opened = named.open(comm)?;
     say(QUDA_SUMMARIZE, &format!("Ferrite {}: {}", env!("CARGO_PKG_VERSION"), opened.backend().device()));
     State::with(|state| {
         state.open(opened);
@@ -130,6 +139,7 @@ pub fn init_memory() -> Outcome {
 /// Frees everything that the interface keeps.
 pub fn end() -> Outcome {
     State::end();
+    leave();
     Ok(())
 }
 

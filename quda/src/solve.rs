@@ -1,18 +1,25 @@
 //! Solves with operators on resident links.
-use crate::check::{Mistakes, check_size, count, given, not_offered};
+use crate::check::{Mistakes, check_size, count, given, is_on, not_offered};
 use crate::enums::*;
-use crate::fields::{add, epsilon, gamma5, keep_parity, scale, squares};
+use crate::fields::{add, dot, epsilon, gamma5, keep_parity, scale, squares};
+use crate::forces::{even_half, wilson_quarks};
 use crate::operator::{Complement, Form, Quarks, Wanted, part_of, prepare, prepared, read, write};
 use crate::products::{diagonal, no_square, product};
 use crate::setup::say;
 use crate::state::State;
 use crate::structs::{QUDA_MAX_MULTI_SHIFT, QUDA_MAX_MULTI_SRC, QudaInvertParam};
+use ferrite::field::host::Spinor;
+use ferrite::field::{DeviceField, FullField};
+use ferrite::hmc::fermions::ShiftedSolver;
+use ferrite::hmc::wilson::shifted::solve_shifted;
+use ferrite::operators::Schur;
 use ferrite_records::solve::{ObservedShifts, ObservedSolve, SystemOutcome};
 use ferrite_tasks::dirac::SystemSeries;
 use ferrite_tasks::host_fields::HostFields;
-use ferrite_tasks::solver::SolverSettings;
+use ferrite_tasks::solver::{MOST_ITERATIONS, SolverSettings};
 use ferrite_tasks::{Failure, Outcome};
 use std::ffi::c_void;
+use std::time::Instant;
 
 /// Solves for one right-hand side.
 ///
@@ -120,6 +127,65 @@ impl Solver<'_> {
         self.outcome.add_series(&observed);
         Ok(solutions)
     }
+    /// Solves (M̂†M̂ + σ) x = b of Wilson-like quarks on even sites by multi-shift CG in double precision, to the tolerance of each σ. QUDA
+    /// multiplies offsets like the matrix.
+    fn solved_with_complements(
+        &mut self,
+        wanted: &Wanted,
+        (kappa, has_clover, schur): (f64, bool, Schur),
+        sources: &HostFields,
+        offsets: &[f64],
+        tolerances: &[f64],
+    ) -> Outcome<HostFields> {
+        let HostFields::Wilson(fields) = sources else { return Err(Failure::failed("the fields have no spin")) };
+        let begin = Instant::now();
+        let (quarks, links) = wilson_quarks(self.state, kappa, has_clover, schur)?;
+        let domain = links.own().domain().clone();
+        let b = even_half(&domain, &fields[0])?;
+        // Ferrite's symmetric M̂ is QUDA's, and its asymmetric one is that of the mass.
+        let own = if schur == Schur::Asymmetric { 4.0 * kappa * kappa } else { 1.0 };
+        let scaled = factor_of_sources(wanted);
+        let shifts: Vec<f64> = offsets.iter().map(|offset| offset * scaled / own).collect();
+        let solver = ShiftedSolver {
+            single: false,
+            tol: tolerances.to_vec(),
+            together: false,
+            max_iterations: self.settings.max_iterations.unwrap_or(MOST_ITERATIONS),
+        };
+        let solved = solve_shifted(&quarks, &links, &solver, &shifts, &b).map_err(Failure::failed)?;
+        let mut solutions = Vec::new();
+        for even in solved.solutions {
+            let odd = DeviceField::zero(&domain, even.shape())?;
+            solutions.extend(FullField { even, odd }.download::<Spinor>()?);
+        }
+        let mut solutions = HostFields::Wilson(solutions);
+        scale(&mut solutions, 1.0 / own);
+        self.outcome.iterations += solved.iterations;
+        self.outcome.residuals = self.residuals_of_shifts(wanted, sources, &solutions, offsets, scaled)?;
+        self.outcome.seconds += begin.elapsed().as_secs_f64();
+        Ok(solutions)
+    }
+    /// Returns ‖b − (M̂†M̂ + σ) x‖ / ‖b‖ for each offset σ, multiplied by a factor.
+    fn residuals_of_shifts(
+        &self,
+        wanted: &Wanted,
+        sources: &HostFields,
+        solutions: &HostFields,
+        offsets: &[f64],
+        factor: f64,
+    ) -> Outcome<Vec<f64>> {
+        let HostFields::Wilson(fields) = solutions else { return Err(Failure::failed("the fields have no spin")) };
+        let norm = self.norms(sources)?[0].max(1e-300);
+        let mut residuals = Vec::new();
+        for (field, offset) in fields.iter().zip(offsets) {
+            let field = HostFields::Wilson(vec![field.clone()]);
+            let mut rest = sources.clone();
+            add(&mut rest, -1.0, &product(self.state, wanted, &field)?);
+            add(&mut rest, -offset * factor, &field);
+            residuals.push(self.norms(&rest)?[0] / norm);
+        }
+        Ok(residuals)
+    }
     /// Solves with the complement S = A − ¼ D A⁻¹ D on one parity, or with S†: the other half of the source of a whole system is 0.
     fn solved_with_complement(&mut self, parity: usize, dagger: bool, sources: &HostFields) -> Outcome<HostFields> {
         let mut solutions = if dagger { self.solved_with_dagger(sources) } else { self.solved(sources, None) }?;
@@ -213,12 +279,18 @@ fn factor_of_sources(wanted: &Wanted) -> f64 {
 }
 
 /// Returns the settings of a solve, and checks what it does not offer.
-fn settings_of(param: &QudaInvertParam, quarks: Quarks) -> Outcome<SolverSettings> {
+fn settings_of(state: &State, param: &QudaInvertParam, quarks: Quarks) -> Outcome<SolverSettings> {
     if param.residual_type & QUDA_HEAVY_QUARK_RESIDUAL != 0 && param.residual_type != i32::MIN {
         let offered = "expected QUDA_L2_RELATIVE_RESIDUAL";
         return Err(not_offered("residual_type", "QudaResidualType", param.residual_type, offered));
     }
+    let multigrid = match param.inv_type_precondition {
+        QUDA_MG_INVERTER if !quarks.are_staggered() => Some(state.setups.settings(param.preconditioner)?),
+        _ => None,
+    };
     Ok(SolverSettings {
+        solver: multigrid.is_some().then(|| "multigrid".into()),
+        multigrid: multigrid.unwrap_or_default(),
         tol: Some(param.tol),
         max_iterations: usize::try_from(param.maxiter).ok(),
         // Thin staggered links have signs, with which they are not in SU(3).
@@ -231,12 +303,12 @@ fn settings_of(param: &QudaInvertParam, quarks: Quarks) -> Outcome<SolverSetting
 unsafe fn solve(x: &[*mut c_void], b: &[*mut c_void], param: &mut QudaInvertParam) -> Outcome {
     check_size(param.struct_size, size_of::<QudaInvertParam>())?;
     let wanted = Wanted::of(param)?;
-    let settings = settings_of(param, wanted.quarks)?;
     let is_direct = wanted.complement.is_none() && matches!(wanted.form, Form::Plain { dagger: false });
     if wanted.quarks.are_staggered() && wanted.complement.is_some() && wanted.form == Form::Normal {
         return Err(no_square());
     }
     State::with(|state| {
+        let settings = settings_of(state, param, wanted.quarks)?;
         let fields = wanted.fields(part_of(state, wanted.quarks)?.local);
         prepare(state, wanted.quarks)?;
         let device = state.device()?;
@@ -257,6 +329,11 @@ unsafe fn solve(x: &[*mut c_void], b: &[*mut c_void], param: &mut QudaInvertPara
             }
             (false, _) => solver.exactly(&wanted, &sources, param.tol)?,
         };
+        if is_on(param.compute_action) {
+            // SAFETY: as above.
+            let b = unsafe { read(device, fields, wanted.quarks, "b", &b[..1]) }?;
+            param.action = action(state, &[1.0], &b, &solutions)?;
+        }
         // SAFETY: as above.
         unsafe { write(device, fields, "x", x, &solutions) }?;
         solver.outcome.store(param, &vec![param.tol; x.len()]);
@@ -285,31 +362,45 @@ pub unsafe fn invert_shifted(x: *mut *mut c_void, b: *mut c_void, param: *mut Qu
     mistakes.finish()?;
     // SAFETY: the caller's promise.
     let x = unsafe { std::slice::from_raw_parts(x, count) };
-    let mass = (offsets[0] / 4.0).sqrt();
+    let is_staggered = [QUDA_STAGGERED_DSLASH, QUDA_ASQTAD_DSLASH].contains(&param.dslash_type);
+    let mass = if is_staggered { (offsets[0] / 4.0).sqrt() } else { param.mass };
     let wanted = Wanted::of(&QudaInvertParam { mass, ..*param })?;
-    let (Quarks::Staggered { .. }, Some(_), Form::Plain { .. }) = (wanted.quarks, wanted.complement, wanted.form)
-    else {
-        return Err(Failure::refused(
-            "several offsets are offered for staggered quarks with solution_type = QUDA_MATPC_SOLUTION only",
-        ));
+    let quarks = match (wanted.quarks, wanted.complement, wanted.form) {
+        (Quarks::Staggered { .. }, Some(_), Form::Plain { .. }) => None,
+        (Quarks::Wilson { kappa, has_clover }, Some(of), Form::Normal) if of.parity == 0 => {
+            let schur = if of.is_asymmetric { Schur::Asymmetric } else { Schur::Symmetric };
+            Some((kappa, has_clover, schur))
+        }
+        _ => {
+            return Err(Failure::refused(
+                "solution_type and matpc_type: several offsets are offered with QUDA_MATPC_SOLUTION for staggered \
+                 quarks, and with QUDA_MATPCDAG_MATPC_SOLUTION on even sites for others",
+            ));
+        }
     };
     // The solver's tolerance is that of the most exact system.
     let tolerances: Vec<f64> =
         param.tol_offset[..count].iter().map(|tol| if *tol > 0.0 && *tol < 1.0 { *tol } else { param.tol }).collect();
     let tol = tolerances.iter().copied().fold(param.tol, f64::min);
-    let settings = SolverSettings { tol: Some(tol), ..settings_of(param, wanted.quarks)? };
     State::with(|state| {
+        let settings = SolverSettings { tol: Some(tol), ..settings_of(state, param, wanted.quarks)? };
         let fields = wanted.fields(part_of(state, wanted.quarks)?.local);
         prepare(state, wanted.quarks)?;
         let device = state.device()?;
         // SAFETY: the caller's promise.
         let mut sources = unsafe { read(device, fields, wanted.quarks, "b", &[b]) }?;
-        scale(&mut sources, factor_of_sources(&wanted) / 4.0);
+        scale(&mut sources, factor_of_sources(&wanted));
         let mut solver = Solver { state, settings, outcome: SolveOutcome::default() };
-        let shifts = offsets.iter().map(|offset| (offset - offsets[0]) / 4.0).collect();
-        let solutions = solver.solved_with_square(&sources, shifts)?;
-        if param.compute_action == 1 {
-            scale(&mut sources, 4.0);
+        let solutions = match quarks {
+            None => {
+                let mut quarter = sources.clone();
+                scale(&mut quarter, 0.25);
+                let shifts = offsets.iter().map(|offset| (offset - offsets[0]) / 4.0).collect();
+                solver.solved_with_square(&quarter, shifts)?
+            }
+            Some(quarks) => solver.solved_with_complements(&wanted, quarks, &sources, &offsets, &tolerances)?,
+        };
+        if is_on(param.compute_action) {
             param.action = action(state, &param.residue[..count], &sources, &solutions)?;
         }
         // SAFETY: as above.
@@ -324,17 +415,7 @@ pub unsafe fn invert_shifted(x: *mut *mut c_void, b: *mut c_void, param: *mut Qu
 
 /// Returns Σ_i r_i b†x_i.
 fn action(state: &State, residues: &[f64], source: &HostFields, solutions: &HostFields) -> Outcome<[f64; 2]> {
-    let (HostFields::Staggered(b), HostFields::Staggered(x)) = (source, solutions) else {
-        return Err(Failure::failed("the fields have spin"));
-    };
-    let mut sum = [0.0; 2];
-    for (residue, x) in residues.iter().zip(x) {
-        for (b, x) in b[0].numbers().iter().zip(x.numbers()) {
-            let product = b.conj() * x;
-            sum[0] += residue * product.re;
-            sum[1] += residue * product.im;
-        }
-    }
+    let sum = dot(residues, source, solutions);
     let comm = state.device()?.comm();
-    Ok([comm.numbers(sum[0])?.into_iter().sum(), comm.numbers(sum[1])?.into_iter().sum()])
+    Ok([comm.numbers(sum.re)?.into_iter().sum(), comm.numbers(sum.im)?.into_iter().sum()])
 }

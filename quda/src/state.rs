@@ -1,6 +1,8 @@
 //! What the interface keeps between calls: the device, links, momenta, and operators.
 use crate::links::{LoadedClover, LoadedLinks};
+use crate::multigrid::Setups;
 use crate::operator::CachedOperator;
+use crate::processes::ApplicationGrid;
 use ferrite::backend::Backend;
 use ferrite::field::GaugeField;
 use ferrite::field::host::HostGauge;
@@ -14,8 +16,8 @@ use std::sync::Arc;
 /// State of the interface between calls.
 #[derive(Default)]
 pub struct State {
-    /// Number of processes in x, y, z and t, as the application requests.
-    pub grid: Option<[usize; 4]>,
+    /// Grid of the application's processes.
+    pub grid: Option<ApplicationGrid>,
     /// Operators of the last solves or products.
     pub operator: Option<CachedOperator>,
     /// Links of type QUDA_WILSON_LINKS.
@@ -26,6 +28,8 @@ pub struct State {
     pub long: Option<LoadedLinks>,
     /// Links of type QUDA_SMEARED_LINKS.
     pub smeared: Option<LoadedLinks>,
+    /// Multigrid setups.
+    pub setups: Setups,
     /// Clover term.
     pub clover: Option<LoadedClover>,
     /// Resident momenta.

@@ -15,8 +15,8 @@ import numpy as np
 from pyquda.field import LatticeMom, MultiLatticeStaggeredFermion, MultiLatticeFermion, X, Y, Z, T
 from pyquda import enum_quda as enums
 from pyquda import quda
-from pyquda.action import GaugeAction
-from pyquda.action.abstract import LoopParam
+from pyquda.action import CloverWilsonAction, GaugeAction, HISQAction
+from pyquda.action.abstract import LoopParam, RationalParam
 from pyquda.hmc import HMC, O2Nf1Ng0V, O4Nf5Ng0V
 from pyquda_utils import core, io
 
@@ -401,6 +401,18 @@ def test_complements():
                     expect(f"solve with the square, {name}", factor**2 * again, psi, 1.1e-12)
 
 
+def test_multigrid():
+    links, psi = near_unity(40, 0.1), spinor(41)
+    gauge = gauge_of(links, ANTIPERIODIC)
+    dirac = core.getWilson(ANTIPERIODIC, 0.05, 1e-11, 200, [[2, 2, 3, 4]])
+    dirac.multigrid.param.n_vec = [8] * enums.QUDA_MAX_MG_LEVEL
+    with dirac.useGauge(gauge):
+        found = dirac.invert(fermion_of(psi, ANTIPERIODIC)).lexico()
+        expect("solve by multigrid", wilson(links, 0.05, found), psi, 1.1e-11)
+        iterations = dirac.invert_param.iter
+    assert 1 < iterations < 30, f"{iterations} iterations of multigrid"
+
+
 def test_staggered():
     links, mass = near_unity(12), 0.15
     gauge = gauge_of(links, ANTIPERIODIC)
@@ -582,6 +594,47 @@ def test_trajectories():
     hmc.saveGauge(back)
     # Some hundred steps, each with the rounding errors of double precision.
     expect("links after a trajectory and back", back.lexico(), gauge.lexico(), 1e-11)
+
+
+def check_force(name, monomial, gauge, tolerance):
+    """Compares the force of a monomial with the derivative of its action along random momenta."""
+    hmc = HMC(ANTIPERIODIC, [monomial], O2Nf1Ng0V(1))
+    hmc.initialize(5, gauge)
+    hmc.gaussMom()
+    mom = LatticeMom(ANTIPERIODIC)
+    hmc.saveMom(mom)
+    hmc.samplePhi()
+    hmc.loadMom(LatticeMom(ANTIPERIODIC))
+    hmc.updateMom(1.0, gauge=False)
+    force = LatticeMom(ANTIPERIODIC)
+    hmc.saveMom(force)
+    along = (momenta_of(mom).conj() * momenta_of(force)).real.sum()
+    hmc.loadMom(mom)
+    step, values = 1e-3, []
+    # Central differences of fourth order.
+    for move in (step, step, -3 * step, -step):
+        hmc.updateGauge(move)
+        for fused in hmc.fermion_monomials:
+            # PyQUDA 0.10.54 loads new fat links only when the Naik correction changes.
+            if hasattr(fused, "current_naik_epsilon"):
+                fused.current_naik_epsilon = -1.0
+        values.append(hmc.fermionAction())
+    one, two, minus_one, minus_two = values
+    derivative = (8 * (one - minus_one) - (two - minus_two)) / (12 * step)
+    expect(f"force, {name}", along, -derivative, tolerance)
+
+
+def test_forces_of_quarks():
+    rational = RationalParam(
+        0.0, [0.4, 0.7, 0.2], [0.3, 1.1, 5.0], 1.0, [0.2, 0.1], [0.5, 2.0], 1.0, [-0.1, -0.2], [0.4, 3.0]
+    )
+    gauge = gauge_of(near_unity(18, 0.1), ANTIPERIODIC)
+    # Actions to 1e-12 and steps of 1e-3: some 1e-9 of the derivative, beside the fifth derivative.
+    check_force("HISQ", HISQAction(ANTIPERIODIC, rational, 1e-13, 2000), gauge, 3e-8)
+    check_force("HISQ with a Naik correction", HISQAction(ANTIPERIODIC, rational, 1e-13, 2000, -0.2), gauge, 3e-8)
+    check_force("one clover quark", CloverWilsonAction(ANTIPERIODIC, rational, 0.3, 1, 1e-13, 2000, 1.3), gauge, 3e-8)
+    two = RationalParam()
+    check_force("two clover quarks", CloverWilsonAction(ANTIPERIODIC, two, 0.3, 2, 1e-13, 2000, 1.3), gauge, 3e-8)
 
 
 def hisq_pion(refdata):

@@ -143,13 +143,7 @@ pub fn check(root: &Path, workspace: &[&str], features: &[String]) -> Result<Opt
         compile.args(EXAMPLES[0].options).arg("-I").arg(&include).arg(root.join("capi/examples/parallel.c"));
         compile.arg(lib.join("libferrite.so")).arg(format!("-Wl,-rpath,{}", lib.display())).args(system_libraries(mpi));
         process::run(compile.arg("-o").arg(&program))?;
-        let mut start = Command::new("mpirun");
-        start.args(["--oversubscribe", "--bind-to", "none", "-n", "2"]).arg(&program);
-        // As root and in a container, too.
-        for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_mpi_yield_when_idle"] {
-            start.env(name, "1");
-        }
-        process::run(start.env("OMPI_MCA_btl_vader_single_copy_mechanism", "none"))?;
+        process::run(&mut parallel(&Command::new(&program)))?;
     }
     quda(root, &folder.join(QUDA.folder), mpi)?;
     println!("--- solve.c with CMake");
@@ -174,6 +168,19 @@ pub fn check(root: &Path, workspace: &[&str], features: &[String]) -> Result<Opt
     process::run(compile.arg("-lm").arg("-o").arg(folder.join("solve")))?;
     process::run(Command::new(folder.join("solve")).env("LD_LIBRARY_PATH", &lib))?;
     Ok(None)
+}
+
+/// Returns a command that starts a program in two processes.
+fn parallel(program: &Command) -> Command {
+    let mut start = Command::new("mpirun");
+    start.args(["--oversubscribe", "--bind-to", "none", "-n", "2"]).arg(program.get_program()).args(program.get_args());
+    start.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    // As root and in a container, too.
+    for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_mpi_yield_when_idle"] {
+        start.env(name, "1");
+    }
+    start.env("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
+    start
 }
 
 /// Returns the libraries of the system that the libraries need.
@@ -228,17 +235,27 @@ const SCRIPTS: [&str; 2] = ["pyquda_pion.py", "pyquda_calls.py"];
 
 /// Builds PyQUDA against QUDA's interface as [`check`] made it, and runs scripts with it. Returns the reason if this was left out because
 /// packages could not be installed.
-pub fn pyquda(root: &Path) -> Result<Option<String>> {
+pub fn pyquda(root: &Path, mpi: bool) -> Result<Option<String>> {
     match built_pyquda(root) {
         Ok((packages, built)) => {
             let refdata = root.join("../shared/refdata");
             if !refdata.is_dir() {
                 println!("there are no reference data: pions are not compared with those of Chroma and MILC");
             }
+            let folder = process::target(root);
             for name in SCRIPTS {
                 let mut script = packages.python(&[&built])?;
-                script.arg(root.join("quda/tests").join(name)).current_dir(process::target(root));
+                script.arg(root.join("quda/tests").join(name)).current_dir(&folder);
                 process::run(script.args(refdata.is_dir().then_some(&refdata)))?;
+            }
+            if mpi {
+                println!("--- pyquda_ranks.py with one process, and with two");
+                let (ranks, results) = (root.join("quda/tests/pyquda_ranks.py"), folder.join("pyquda-ranks.npz"));
+                let one = packages.python(&[&built])?;
+                let two = parallel(&one);
+                for mut script in [one, two] {
+                    process::run(script.arg(&ranks).arg(&results).current_dir(&folder))?;
+                }
             }
             Ok(None)
         }

@@ -230,7 +230,7 @@ fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut S
     }
     let mut no_pyquda = None;
     steps.step("PyQUDA", || {
-        no_pyquda = capi::pyquda(root)?;
+        no_pyquda = capi::pyquda(root, !features.is_empty())?;
         Ok(())
     })?;
     if let Some(why) = no_pyquda {

@@ -80,6 +80,25 @@ impl Comm {
         Self::duplicate_of(comm, Arc::default())
     }
 
+    /// Duplicates a communicator that was created by other code, with its ranks in the order that `order` gives for a rank
+    /// and the number of ranks.
+    ///
+    /// # Safety
+    /// As for [`duplicate_foreign`](Self::duplicate_foreign).
+    pub(super) unsafe fn reordered_foreign(
+        comm: ffi::MPI_Comm,
+        order: impl FnOnce(usize, usize) -> usize,
+    ) -> Result<Self, CommError> {
+        // SAFETY: the caller's promise.
+        let own = unsafe { Self::duplicate_foreign(comm)? };
+        let mut handle = own.handle;
+        let key = order(own.rank, own.size) as c_int;
+        usable(own.rank)?;
+        // SAFETY: usable; a live communicator. One colour: all ranks stay together.
+        check("MPI_Comm_split", unsafe { ffi::MPI_Comm_split(own.handle, 0, key, &mut handle) })?;
+        Self::from_handle(handle, Arc::clone(&own.expectations))
+    }
+
     /// Duplicates this communicator: the ranks are the same, but messages of the two never match.
     pub(super) fn duplicate(&self) -> Result<Self, CommError> {
         Self::duplicate_of(self.handle, Arc::clone(&self.expectations))

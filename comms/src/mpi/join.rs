@@ -7,7 +7,33 @@ use crate::launch::launch;
 use mpi::ffi;
 use std::sync::Arc;
 
+/// Communicator of another library of this process.
+#[derive(Clone, Copy, Debug)]
+pub struct ForeignCommunicator(ffi::MPI_Comm);
+
+impl ForeignCommunicator {
+    /// Reads the communicator at an address.
+    ///
+    /// # Safety
+    /// The address is that of an `MPI_Comm` of the MPI library with which this program is linked.
+    pub unsafe fn at(address: *const std::ffi::c_void) -> Self {
+        // SAFETY: the caller's promise.
+        ForeignCommunicator(unsafe { *address.cast::<ffi::MPI_Comm>() })
+    }
+    /// Returns the communicator of all processes.
+    pub fn world() -> Self {
+        // SAFETY: a constant.
+        ForeignCommunicator(unsafe { ffi::RSMPI_COMM_WORLD })
+    }
+}
+
 impl Mpi {
+    /// Whether MPI has been initialised in this process.
+    pub fn is_initialised() -> bool {
+        let mut begun = 0;
+        // SAFETY: may be called at any time.
+        unsafe { ffi::MPI_Initialized(&mut begun) == ffi::MPI_SUCCESS as i32 && begun != 0 }
+    }
     /// *Collective over the communicator.* Joins the processes of a communicator created elsewhere, for calls from this
     /// thread. The code that initialised MPI also finalises it; call [`leave`](Mpi::leave) on this thread before that.
     /// The duplicates of the communicator are not freed.
@@ -18,17 +44,31 @@ impl Mpi {
     /// each other; or if the library fails.
     ///
     /// # Safety
-    /// `communicator` points to a live `MPI_Comm` of the MPI library with which this program is linked. While this
-    /// thread works with it, no other thread of the process calls MPI, unless the library provides
-    /// `MPI_THREAD_MULTIPLE`; nor does another thread finalise MPI during that time.
-    pub unsafe fn join(communicator: *const std::ffi::c_void) -> Result<Self, CommError> {
+    /// The communicator is live. While this thread works with it, no other thread of the process calls MPI, unless the
+    /// library provides `MPI_THREAD_MULTIPLE`; nor does another thread finalise MPI during that time.
+    pub unsafe fn join(communicator: ForeignCommunicator) -> Result<Self, CommError> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::join_in_order(communicator, |rank, _| rank) }
+    }
+    /// *Collective over the communicator.* Joins processes like [`join`](Self::join), in another order: `order` returns the
+    /// new rank of this process for its rank in the communicator and the number of processes.
+    ///
+    /// # Errors
+    /// As for [`join`](Self::join).
+    ///
+    /// # Safety
+    /// As for [`join`](Self::join).
+    pub unsafe fn join_in_order(
+        ForeignCommunicator(communicator): ForeignCommunicator,
+        order: impl FnOnce(usize, usize) -> usize,
+    ) -> Result<Self, CommError> {
         let thread_level = library::join()?;
         if let Some(error) = loneliness(library::world_size()?, launch()) {
             library::leave();
             return Err(error);
         }
         // SAFETY: the caller's promise.
-        let comm = unsafe { Comm::duplicate_foreign(*communicator.cast::<ffi::MPI_Comm>())? };
+        let comm = unsafe { Comm::reordered_foreign(communicator, order)? };
         Ok(Mpi { job: Arc::new(MpiJob::new(comm, thread_level)?), largest: library::LARGEST_COUNT })
     }
 

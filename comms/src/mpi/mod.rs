@@ -37,6 +37,7 @@ mod speaker;
 mod transfer;
 
 pub use device::{DeviceChannels, DeviceTransfer, MpiDeviceTransfer};
+pub use join::ForeignCommunicator;
 pub use transfer::MpiTransfer;
 
 use crate::communicator::{Buffer, CommError, Communicator, Tag};

@@ -12,7 +12,7 @@ use gpu_kernels::fermion_force::{
     COMBINE_MATRICES, CombineMatrices, HOP_GRADIENT, HopGradient, HopPairs, LONG_GRADIENT, LONG_HOP_GRADIENT,
     LongGradient, NAIVE_FORCE, NaiveForce, PROJECTION_GRADIENT, ProjectionGradient, STAPLE_GRADIENT, StapleGradient,
 };
-use gpu_kernels::field::Matrices;
+use gpu_kernels::field::{Field, Matrices};
 use gpu_kernels::lattice::{Bordered, Geometry, Region};
 use gpu_kernels::momenta::{ADD_FORCE, AddForce};
 use gpu_kernels::smeared::{STAPLE, Staple};
@@ -37,12 +37,20 @@ impl HopVectors {
     }
     /// Appends the vectors of a block: x on the even sites and `factor` times y on the odd sites.
     pub fn add(&mut self, x: &DeviceField, y: &DeviceField, factor: f64) -> Result {
-        let (domain, format) = (x.domain(), self.fields[0].format());
-        [x, y].into_iter().try_for_each(|z| z.expect(domain, self.fields[0].shape().with_nrhs(x.nrhs())))?;
-        assert!(self.added + x.nrhs() <= self.fields[0].nrhs(), "there is room");
-        for (parity, (field, factor)) in [(x, 1.0), (y, factor)].into_iter().enumerate() {
+        [x, y].into_iter().try_for_each(|z| z.expect(x.domain(), self.fields[0].shape().with_nrhs(x.nrhs())))?;
+        self.append((x.view(), 1.0), (y.view(), factor), x.nrhs())
+    }
+    /// Appends right-hand side `j` of two blocks: x on the even sites and `factor` times y on the odd sites.
+    fn add_one(&mut self, x: &DeviceField, y: &DeviceField, j: usize, factor: f64) -> Result {
+        self.append((x.view_from(j), 1.0), (y.view_from(j), factor), 1)
+    }
+    /// Appends `count` vectors on the even and on the odd sites, times a factor.
+    fn append(&mut self, even: (Field, f64), odd: (Field, f64), count: usize) -> Result {
+        assert!(self.added + count <= self.fields[0].nrhs(), "there is room");
+        let domain = self.fields[0].domain();
+        for (parity, (input, factor)) in [even, odd].into_iter().enumerate() {
             let kernel = CopySites {
-                input: field.view(),
+                input,
                 from: Region::WHOLE,
                 out: self.fields[parity].view_from(self.added),
                 to: Region::WHOLE,
@@ -50,9 +58,10 @@ impl HopVectors {
                 parity: parity as u32,
                 factor,
             };
-            domain.backend().launch(&COPY_REGION, format, &kernel, domain.half_sites(), x.nrhs() as u32)?;
+            let format = self.fields[0].format();
+            domain.backend().launch(&COPY_REGION, format, &kernel, domain.half_sites(), count as u32)?;
         }
-        self.added += x.nrhs();
+        self.added += count;
         Ok(())
     }
     /// *Collective.* Returns the vectors with those of neighbouring processes, on the bordered lattice of links. `across` is the sign of a
@@ -79,24 +88,31 @@ impl HopVectors {
 }
 
 /// *Collective.* Computes P ← P + ε A for the momenta P, where ε is `step` and A is the traceless anti-Hermitian part of U G†. G is the
-/// gradient of Re Σ_{n even} x†(n) (D y)(n), with x on the even and y on the odd sites, in double precision.
+/// gradient of Σ_j w_j Re Σ_{n even} x_j†(n) (D y_j)(n) with the weights w_j, with x_j on the even and y_j on the odd sites, in double
+/// precision.
 ///
 /// # Errors
 /// Fails for fields on another lattice than the links or in another format, and on failures of the device. Also fails for long links if a
 /// part is shorter than 3 sites in a partitioned direction.
+///
+/// # Panics
+/// Panics unless there is a weight for each right-hand side.
 pub fn hop_force(
     operator: &QuarkOperator,
-    x: &DeviceField,
-    y: &DeviceField,
+    (x, y): (&DeviceField, &DeviceField),
+    weights: &[f64],
     links: &EvolvingLinks,
     step: f64,
     momenta: &mut MomentumField,
 ) -> std::result::Result<(), HmcError> {
     let domain = links.own().domain();
-    let shape = FieldShape::colours(Precision::Double, 1);
+    let shape = FieldShape::colours(Precision::Double, weights.len());
+    assert_eq!(x.nrhs(), weights.len(), "a weight for each right-hand side");
     [x, y].into_iter().try_for_each(|field| field.expect(domain, shape))?;
-    let mut hops = HopVectors::new(domain, Precision::Double, 1)?;
-    hops.add(x, y, 1.0)?;
+    let mut hops = HopVectors::new(domain, Precision::Double, weights.len())?;
+    for (j, weight) in weights.iter().enumerate() {
+        hops.add_one(x, y, j, *weight)?;
+    }
     kick(operator, hops, links, step, momenta)?;
     Ok(())
 }

@@ -187,7 +187,7 @@ fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found
     }
     for (name, operator) in operators() {
         let mut kicked = MomentumField::zero(domain, precision)?;
-        hop_force(&operator, &field.even, &field.odd, &links, 1.0, &mut kicked)?;
+        hop_force(&operator, (&field.even, &field.odd), &[1.0], &links, 1.0, &mut kicked)?;
         found.links.push((format!("{name} force of two vectors"), kicked.download()?, 10.0 * rounding));
         found.numbers.push((format!("{name}: largest eigenvalue"), spectrum::largest(&links, &operator, 1)?, 1e-4));
         for estimate in condensate(&links, &operator, 0.3, &field, 1e-10)? {

@@ -423,7 +423,7 @@ fn paths_that_leave_the_border_are_errors() {
         let field = DeviceField::zero(domain, FieldShape::colours(Precision::Double, 1)).unwrap();
         let links = EvolvingLinks::new(&thin, Precision::Double).unwrap();
         let mut momenta = MomentumField::zero(domain, Precision::Double).unwrap();
-        let kicked = hop_force(&operator, &field, &field, &links, 1.0, &mut momenta);
+        let kicked = hop_force(&operator, (&field, &field), &[1.0], &links, 1.0, &mut momenta);
         assert!(matches!(kicked, Err(HmcError::Device(DeviceError::Grid(_)))), "{kicked:?}");
     });
 }

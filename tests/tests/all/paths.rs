@@ -79,10 +79,10 @@ fn neighbour<T: Fermion>(gauge: &HostGauge, psi: &HostField<T>, mu: usize, forwa
         let y = lattice.neighbour(x, mu, forward);
         let link = if forward { *gauge.link(x, mu) } else { *gauge.link(y, mu) };
         for spin in 0..T::COMPONENTS / 3 {
+            let element = |a: usize, b: usize| if forward { link[a][b] } else { link[b][a].conj() };
             for a in 0..3 {
-                let element = |b: usize| if forward { link[a][b] } else { link[b][a].conj() };
                 let at = |site: usize, colour: usize| T::COMPONENTS * site + 3 * spin + colour;
-                out.numbers_mut()[at(x, a)] = (0..3).map(|b| element(b) * psi.numbers()[at(y, b)]).sum();
+                out.numbers_mut()[at(x, a)] = (0..3).map(|b| element(a, b) * psi.numbers()[at(y, b)]).sum();
             }
         }
     }

@@ -429,7 +429,7 @@ mod milc {
         let mut field = FullField::zero(&domain, FieldShape::colours(Double, 1)).unwrap();
         field.upload(&[source]).unwrap();
         let mut momenta = MomentumField::zero(&domain, Double).unwrap();
-        hop_force(&asqtad(0.502), &field.even, &field.odd, &links, 2.0, &mut momenta).unwrap();
+        hop_force(&asqtad(0.502), (&field.even, &field.odd), &[1.0], &links, 2.0, &mut momenta).unwrap();
         let got = momenta.download().unwrap();
         let off: f64 = got.numbers().iter().zip(stored.numbers()).map(|(a, b)| (a - b).norm_sqr()).sum();
         let off = (off / product_of_links(&stored, &stored)).sqrt();

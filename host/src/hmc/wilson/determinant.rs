@@ -35,6 +35,27 @@ impl WilsonQuarks {
     }
 }
 
+/// *Collective.* Computes Σ ln |det A| over the even and over the odd sites, minus the values on links that are 1; 0 if the blocks do not
+/// depend on the links.
+///
+/// # Errors
+/// Failures of the device.
+pub fn log_determinants(quarks: &WilsonQuarks, links: &EvolvingLinks) -> Result<[f64; 2]> {
+    if !quarks.has_determinant() {
+        return Ok([0.0; 2]);
+    }
+    let (term, domain) = (quarks.term(links)?, links.own().domain());
+    let (mut sums, mut weight) = ([0.0; 2], 0.0);
+    for parity in 0..2 {
+        let Some(blocks) = term.term().and_then(|term| term.determinant(parity)) else { return Ok([0.0; 2]) };
+        weight = blocks.weight;
+        let kernel = LogDeterminant { blocks: blocks.blocks, factor: blocks.factor };
+        domain.backend().reduce(&LOG_DETERMINANT, Format::NONE, &kernel, (domain.half_sites(), 1), parity)?;
+    }
+    domain.sums(&mut sums)?;
+    Ok(sums.map(|sum| weight * sum))
+}
+
 impl BlockDeterminant {
     /// Makes the monomial of `flavours` quarks with one mass.
     pub fn new(name: String, quarks: WilsonQuarks, flavours: u32) -> Self {
@@ -48,20 +69,7 @@ impl BlockDeterminant {
     }
     /// *Collective.* Computes Σ ln |det A|.
     fn log_determinant(&self, links: &EvolvingLinks) -> Result<f64> {
-        if !self.quarks.has_determinant() {
-            return Ok(0.0);
-        }
-        let (term, domain) = (self.quarks.term(links)?, links.own().domain());
-        let (mut sums, mut weight) = ([0.0; 2], 0.0);
-        for (slot, parity) in self.parities().enumerate() {
-            let Some(blocks) = term.term().and_then(|term| term.determinant(parity)) else { return Ok(0.0) };
-            weight = blocks.weight;
-            let kernel = LogDeterminant { blocks: blocks.blocks, factor: blocks.factor };
-            domain.backend().reduce(&LOG_DETERMINANT, Format::NONE, &kernel, (domain.half_sites(), 1), slot)?;
-        }
-        let sums = &mut sums[..self.parities().len()];
-        domain.sums(sums)?;
-        Ok(weight * sums.iter().sum::<f64>())
+        Ok(log_determinants(&self.quarks, links)?[self.parities()].iter().sum())
     }
 }
 

@@ -17,6 +17,7 @@ mod solver;
 
 pub mod determinant;
 pub mod one_flavour;
+pub mod shifted;
 pub mod spectrum;
 pub mod two_flavours;
 
