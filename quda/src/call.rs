@@ -30,7 +30,8 @@ pub fn enter<T>(name: &str, trace: impl FnOnce() -> String, work: impl FnOnce() 
                 "called from another thread than the first call: make all calls of this interface from one thread",
             ));
         }
-        write_trace(trace)?;
+        CALLS.set(CALLS.get() + 1);
+        write_trace(|| format!("{} {}", CALLS.get(), trace()))?;
         work()
     }));
     match done {
@@ -61,8 +62,13 @@ fn end(name: &str, failure: &Failure) -> ! {
     }
 }
 
-/// Appends a call to the trace, if there is one.
-fn write_trace(trace: impl FnOnce() -> String) -> Outcome {
+/// Appends what a call does to the trace, if there is one.
+pub fn note(text: &str) -> Outcome {
+    write_trace(|| format!("   {text}\n"))
+}
+
+/// Appends a text to the trace, if there is one.
+fn write_trace(text: impl FnOnce() -> String) -> Outcome {
     TRACE_FILE.with_borrow_mut(|file| {
         if file.is_none() {
             let path = std::env::var_os(TRACE).filter(|path| !path.is_empty());
@@ -74,9 +80,7 @@ fn write_trace(trace: impl FnOnce() -> String) -> Outcome {
             *file = Some(path.map(open).transpose()?);
         }
         let Some(Some(file)) = file else { return Ok(()) };
-        let number = CALLS.get() + 1;
-        CALLS.set(number);
-        let written = write!(file, "{number} {}", trace());
+        let written = file.write_all(text().as_bytes());
         written.map_err(|why| Failure::failed(format!("{TRACE}: the trace cannot be written: {why}")))
     })
 }

@@ -70,7 +70,7 @@ impl FieldValue for f64 {
     const UNSET: Self = UNSET_REAL;
     fn show(&self, name: &str, _: &str, to: &mut String) {
         if *self != UNSET_REAL {
-            line(to, name, self);
+            line(to, name, format_args!("{self:?}"));
         }
     }
 }
@@ -160,7 +160,7 @@ macro_rules! plain_arguments {
     ($($type:ty),*) => {
         $(impl Argument for $type {
             fn word(&self, _: &str) -> String {
-                self.to_string()
+                format!("{self:?}")
             }
         })*
     };
@@ -257,7 +257,9 @@ macro_rules! quda_structs {
             }
             impl $crate::define::Argument for $name {
                 fn word(&self, _: &str) -> String {
-                    "structure".into()
+                    let mut text = String::new();
+                    $crate::define::FieldValue::show(self, "", "", &mut text);
+                    format!("{{{}}}", text.lines().map(str::trim).collect::<Vec<_>>().join("; "))
                 }
             }
         )*

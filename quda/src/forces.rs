@@ -81,18 +81,22 @@ impl HisqVectors {
                 None => 0.0,
                 Some(k) => 8.0 * row(count + k)?[0] / hop,
             };
-            if !hop.is_finite() || !epsilon.is_finite() || (three_hops + hop / 24.0).abs() > 1e-12 * hop.abs() {
+            if !hop.is_finite() || !epsilon.is_finite() || (three_hops + hop / 24.0).abs() > ROUNDING * hop.abs() {
                 return Err(Failure::refused(format!(
                     "coeff[{j}] = {hop}, {three_hops}: expected finite numbers c and −c/24, as of HISQ quarks"
                 )));
             }
             weights.push(hop);
             // One ε for all vectors of a quark, whose coefficients are rounded.
-            epsilons.push((epsilon * 1e12).round() * 1e-12);
+            let known = epsilons.iter().copied().find(|known: &f64| (known - epsilon).abs() < ROUNDING);
+            epsilons.push(known.unwrap_or(epsilon));
         }
         Ok(HisqVectors { fields: fields.to_vec(), width, weights, epsilons })
     }
 }
+
+/// Largest difference of coefficients that are the same: applications may keep them in single precision.
+const ROUNDING: f64 = 1e-6;
 
 /// Checks that the path coefficients of a call are those of HISQ, for links with staggered phases.
 ///
@@ -110,7 +114,7 @@ unsafe fn check_paths(second: *const f64, first: *const f64) -> Outcome {
         }
         // SAFETY: the caller's promise.
         let given = unsafe { std::slice::from_raw_parts(given, 6) };
-        if given.iter().zip(expected).any(|(given, expected)| (given - expected).abs() > 1e-12) {
+        if given.iter().zip(expected).any(|(given, expected)| (given - expected).abs() > ROUNDING) {
             return Err(Failure::refused(format!("{name} = {given:?} is not offered: HISQ has {expected:?}")));
         }
     }

@@ -26,6 +26,7 @@ pub mod headers;
 pub mod links;
 pub mod loops;
 pub mod memory;
+pub mod milc;
 pub mod momenta;
 pub mod multigrid;
 pub mod operator;

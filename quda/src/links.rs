@@ -4,7 +4,7 @@ use crate::define::{UNSET_INT, UNSET_REAL};
 use crate::enums::*;
 use crate::forces::wilson_quarks;
 use crate::memory::{Array, Width};
-use crate::order::LinkArrays;
+use crate::order::{LinkArrays, SiteArray};
 use crate::state::{Links, State};
 use crate::structs::{QudaGaugeParam, QudaInvertParam};
 use ferrite::field::host::{HostGauge, Matrix};
@@ -183,8 +183,14 @@ pub unsafe fn arrays<'a>(
             LinkArrays::ByDirection([four[0], four[1], four[2], four[3]].map(array))
         }
         QUDA_MILC_GAUGE_ORDER => LinkArrays::BySite(array(address)),
+        QUDA_MILC_SITE_GAUGE_ORDER => LinkArrays::InSites(SiteArray {
+            sites: array(address),
+            links: param.gauge_offset,
+            momenta: param.mom_offset,
+            size: param.site_size,
+        }),
         order => {
-            let offered = "orders are QUDA_QDP_GAUGE_ORDER and QUDA_MILC_GAUGE_ORDER";
+            let offered = "orders are QUDA_QDP_GAUGE_ORDER, QUDA_MILC_GAUGE_ORDER and QUDA_MILC_SITE_GAUGE_ORDER";
             return Err(not_offered("gauge_order", "QudaGaugeFieldOrder", order, offered));
         }
     };

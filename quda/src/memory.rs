@@ -28,10 +28,35 @@ impl Width {
             ))),
         }
     }
-    fn bytes(self) -> usize {
+    /// Returns the number of bytes of a number.
+    pub fn bytes(self) -> usize {
         match self {
             Width::Single => size_of::<f32>(),
             Width::Double => size_of::<f64>(),
+        }
+    }
+    /// Reads a number on the host, which may be at any address.
+    ///
+    /// # Safety
+    /// There is a number at the address.
+    pub unsafe fn read(self, from: *const u8) -> f64 {
+        match self {
+            // SAFETY: the caller's promise.
+            Width::Single => f64::from(unsafe { from.cast::<f32>().read_unaligned() }),
+            // SAFETY: as above.
+            Width::Double => unsafe { from.cast::<f64>().read_unaligned() },
+        }
+    }
+    /// Writes a number on the host, which may be at any address.
+    ///
+    /// # Safety
+    /// There is room for a number at the address.
+    pub unsafe fn write(self, to: *mut u8, number: f64) {
+        match self {
+            // SAFETY: the caller's promise.
+            Width::Single => unsafe { to.cast::<f32>().write_unaligned(number as f32) },
+            // SAFETY: as above.
+            Width::Double => unsafe { to.cast::<f64>().write_unaligned(number) },
         }
     }
 }

@@ -134,7 +134,7 @@ pub fn draw_links(seed: u64, sigma: f64) -> Outcome {
     })
 }
 
-/// Moves links: U ← exp(ε P) U, or with the adjoint of the exponential.
+/// Moves links: U ← exp(ε P) U, or with the adjoint of the exponential, which is never approximated.
 ///
 /// # Safety
 /// `gauge` and `momentum` have links and momenta as `param` describes them.
@@ -143,18 +143,13 @@ pub unsafe fn move_links(
     momentum: *mut c_void,
     dt: f64,
     conj_mom: i32,
-    exact: i32,
+    _exact: i32,
     param: *mut QudaGaugeParam,
 ) -> Outcome {
     // SAFETY: the caller's promise.
     let param = unsafe { given(param, "param") }?;
     check_size(param.struct_size, size_of::<QudaGaugeParam>())?;
     number("dt", dt, "a finite number", |_| true)?;
-    if exact == 0 {
-        return Err(Failure::refused(
-            "exact = 0 is not offered: expected 1, for the exponential without approximation",
-        ));
-    }
     State::with(|state| {
         // SAFETY: as above.
         let momenta = unsafe { take(state, "momentum", momentum, param) }?;

@@ -340,7 +340,7 @@ pub fn prepare(state: &mut State, quarks: Quarks) -> Outcome {
         }
     };
     state.operator = Some(CachedOperator { hops: quarks.hops(), dirac });
-    Ok(())
+    crate::call::note("copies links to the device")
 }
 
 /// Returns the device and the operator that was prepared last.

@@ -4,7 +4,7 @@ use ferrite::backend::Backend;
 use ferrite::field::host::{Fermion, HostField, HostGauge};
 use ferrite::lattice::Lattice;
 use ferrite::num_complex::Complex64;
-use ferrite_tasks::Outcome;
+use ferrite_tasks::{Failure, Outcome};
 use rayon::prelude::*;
 use std::ffi::c_void;
 
@@ -45,6 +45,69 @@ const LINK: usize = 18;
 /// Reals of a momentum in the memory of applications; the last one is not used.
 const MOMENTUM: usize = 10;
 
+/// Structures of an application, one for each site on the host, which have links and momenta among other members.
+#[derive(Clone, Copy, Debug)]
+pub struct SiteArray<'a> {
+    /// The structures, even sites first.
+    pub sites: Array<'a>,
+    /// Bytes before the four links of a site in its structure.
+    pub links: usize,
+    /// Bytes before the four momenta of a site in its structure.
+    pub momenta: usize,
+    /// Bytes of a structure.
+    pub size: usize,
+}
+
+impl SiteArray<'_> {
+    /// Returns the address of the four links or, with `count` reals for each link, of the four momenta at a place.
+    fn address(&self, place: usize, count: usize) -> *mut u8 {
+        let offset = if count == LINK { self.links } else { self.momenta };
+        self.sites.address.cast::<u8>().wrapping_add(place * self.size + offset)
+    }
+    /// Fails if structures are too small for the numbers, or are on a GPU.
+    fn check(&self, backend: &dyn Backend, count: usize) -> Outcome {
+        let (name, bytes) = (self.sites.name, 4 * count * self.sites.width.bytes());
+        let offset = if count == LINK { self.links } else { self.momenta };
+        if offset.checked_add(bytes).is_none_or(|end| end > self.size) {
+            return Err(Failure::refused(format!(
+                "{name}: the sites have {} bytes, and {bytes} bytes at offset {offset} do not fit",
+                self.size
+            )));
+        }
+        if self.sites.address.is_null() {
+            return Err(Failure::refused(format!("{name}: the pointer is null")));
+        }
+        if backend.is_on_device(self.sites.address.addr()) {
+            return Err(Failure::refused(format!("{name}: sites have to be in memory of the host")));
+        }
+        Ok(())
+    }
+    /// Reads `count` reals for each link, in the order of sites and directions.
+    unsafe fn read(self, backend: &dyn Backend, lattice: Lattice, count: usize) -> Outcome<Vec<f64>> {
+        self.check(backend, count)?;
+        let mut out = Vec::with_capacity(4 * count * lattice.volume());
+        for site in 0..lattice.volume() {
+            let first = self.address(place(lattice, site), count);
+            // SAFETY: the promise of the caller's caller.
+            let number = |k: usize| unsafe { self.sites.width.read(first.wrapping_add(k * self.sites.width.bytes())) };
+            out.extend((0..4 * count).map(number));
+        }
+        Ok(out)
+    }
+    /// Writes `count` reals for each link, which are in the order of sites and directions.
+    unsafe fn write(self, backend: &dyn Backend, lattice: Lattice, count: usize, numbers: &[f64]) -> Outcome {
+        self.check(backend, count)?;
+        for (site, numbers) in numbers.chunks(4 * count).enumerate() {
+            let first = self.address(place(lattice, site), count);
+            for (k, number) in numbers.iter().enumerate() {
+                // SAFETY: the promise of the caller's caller.
+                unsafe { self.sites.width.write(first.wrapping_add(k * self.sites.width.bytes()), *number) };
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Arrays of an application with numbers for each link.
 #[derive(Clone, Copy, Debug)]
 pub enum LinkArrays<'a> {
@@ -52,6 +115,8 @@ pub enum LinkArrays<'a> {
     ByDirection([Array<'a>; 4]),
     /// QUDA_MILC_GAUGE_ORDER: the four links of a site together.
     BySite(Array<'a>),
+    /// QUDA_MILC_SITE_GAUGE_ORDER: links in the structures of sites.
+    InSites(SiteArray<'a>),
 }
 
 impl LinkArrays<'_> {
@@ -60,12 +125,15 @@ impl LinkArrays<'_> {
         match self {
             LinkArrays::ByDirection(four) => four.iter().any(|array| array.address.is_null()),
             LinkArrays::BySite(array) => array.address.is_null(),
+            LinkArrays::InSites(array) => array.sites.address.is_null(),
         }
     }
     /// Reads `count` reals for each link, in the order of sites and directions.
     unsafe fn read(self, backend: &dyn Backend, lattice: Lattice, count: usize) -> Outcome<Vec<f64>> {
         let sites = lattice.volume();
         match self {
+            // SAFETY: the promise of the caller's caller.
+            LinkArrays::InSites(array) => unsafe { array.read(backend, lattice, count) },
             LinkArrays::BySite(array) => {
                 // SAFETY: the promise of the caller's caller.
                 let numbers = unsafe { array.read(backend, 4 * count * sites) }?;
@@ -89,6 +157,8 @@ impl LinkArrays<'_> {
     /// Writes `count` reals for each link, which are in the order of sites and directions.
     unsafe fn write(self, backend: &dyn Backend, lattice: Lattice, count: usize, numbers: &[f64]) -> Outcome {
         match self {
+            // SAFETY: the promise of the caller's caller.
+            LinkArrays::InSites(array) => unsafe { array.write(backend, lattice, count, numbers) },
             LinkArrays::BySite(array) => {
                 // SAFETY: the promise of the caller's caller.
                 unsafe { array.write(backend, &even_first(lattice, 4 * count, numbers)) }

@@ -288,7 +288,9 @@ fn settings_of(state: &State, param: &QudaInvertParam, quarks: Quarks) -> Outcom
         QUDA_MG_INVERTER if !quarks.are_staggered() => Some(state.setups.settings(param.preconditioner)?),
         _ => None,
     };
+    let is_double = quarks.are_staggered() && param.cuda_prec_sloppy == QUDA_DOUBLE_PRECISION;
     Ok(SolverSettings {
+        precision: is_double.then(|| "double".into()),
         solver: multigrid.is_some().then(|| "multigrid".into()),
         multigrid: multigrid.unwrap_or_default(),
         tol: Some(param.tol),
@@ -348,7 +350,24 @@ unsafe fn solve(x: &[*mut c_void], b: &[*mut c_void], param: &mut QudaInvertPara
 /// `x` is an array of `num_offset` fields, and `b` is a field, on one parity of the lattice of the resident links.
 pub unsafe fn invert_shifted(x: *mut *mut c_void, b: *mut c_void, param: *mut QudaInvertParam) -> Outcome {
     // SAFETY: the caller's promise.
-    let param = unsafe { given(param, "param") }?;
+    unsafe { solve_shifted_systems(x, b, given(param, "param")?, false) }
+}
+
+/// Solves as [`invert_shifted`] does, but iterates all staggered systems until the first one has converged.
+///
+/// # Safety
+/// As for [`invert_shifted`].
+pub unsafe fn invert_shifted_together(x: *mut *mut c_void, b: *mut c_void, param: &mut QudaInvertParam) -> Outcome {
+    // SAFETY: the caller's promise.
+    unsafe { solve_shifted_systems(x, b, param, true) }
+}
+
+unsafe fn solve_shifted_systems(
+    x: *mut *mut c_void,
+    b: *mut c_void,
+    param: &mut QudaInvertParam,
+    shifts_together: bool,
+) -> Outcome {
     check_size(param.struct_size, size_of::<QudaInvertParam>())?;
     let count = count("num_offset", param.num_offset, QUDA_MAX_MULTI_SHIFT)?;
     if x.is_null() {
@@ -383,7 +402,7 @@ pub unsafe fn invert_shifted(x: *mut *mut c_void, b: *mut c_void, param: *mut Qu
         param.tol_offset[..count].iter().map(|tol| if *tol > 0.0 && *tol < 1.0 { *tol } else { param.tol }).collect();
     let tol = tolerances.iter().copied().fold(param.tol, f64::min);
     State::with(|state| {
-        let settings = SolverSettings { tol: Some(tol), ..settings_of(state, param, wanted.quarks)? };
+        let settings = SolverSettings { tol: Some(tol), shifts_together, ..settings_of(state, param, wanted.quarks)? };
         let fields = wanted.fields(part_of(state, wanted.quarks)?.local);
         prepare(state, wanted.quarks)?;
         let device = state.device()?;

@@ -62,6 +62,9 @@ pub struct SolverSettings {
     pub escalate: Option<bool>,
     /// Name of the strategy for several masses or shifts in [`STRATEGIES`].
     pub strategy: Option<String>,
+    /// Whether multi-shift CG iterates all systems until the first one has converged.
+    #[serde(skip)]
+    pub shifts_together: bool,
     /// Parameters of methods that are whole numbers, under their names with `_` between words.
     pub counts: BTreeMap<String, usize>,
     /// Parameters of the multigrid setup.
@@ -153,6 +156,7 @@ impl SolverSettings {
         request.max_iterations = iterations;
         request.escalate = self.escalate.unwrap_or(request.escalate);
         request.multigrid = self.multigrid.params()?;
+        request.shifts_together = self.shifts_together;
         for (name, value) in &self.counts {
             request.counts.set(self.count_key(name, *value, request.method)?, *value);
         }

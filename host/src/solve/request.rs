@@ -66,6 +66,8 @@ pub struct Request {
     pub schwarz: Schwarz,
     /// Parameters of [`Method::MULTIGRID`].
     pub multigrid: MultigridParams,
+    /// Whether multi-shift CG iterates all systems until the first one has converged. Otherwise it leaves a system as soon as it has converged.
+    pub shifts_together: bool,
     /// Values of parameters of methods that are whole numbers, such as s of [`Method::IDR`].
     pub counts: Counts,
     /// Total number of right-hand sides for this operator, from which [`Method::AUTO`] decides whether a multigrid setup pays; 0 to count
@@ -220,6 +222,7 @@ impl Request {
             escalate: true,
             schwarz: Schwarz::default(),
             multigrid: MultigridParams::default(),
+            shifts_together: false,
             counts: Counts::default(),
             sources: 0,
             stagnation_window: 2000,

@@ -372,7 +372,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
             stagnation_window: Some(self.request.stagnation_window),
             ..Default::default()
         };
-        let params = MultiShiftParams { check: false, ..solver.into() };
+        let params = MultiShiftParams { check: false, together: self.request.shifts_together, ..solver.into() };
         self.space.domain().backend().synchronize().map_err(DeviceError::from)?;
         let start = Instant::now();
         match multishift_cg(&space, &*operator, &shifts, &b, &mut x, &params, &mut workspace, observer) {
