@@ -9,9 +9,10 @@ use crate::algebra::{Complex, Real, Su3};
 use crate::diagonal::{AnyDiagonal, CloverBlocks, DiagonalArguments, SiteDiagonal, TwistedClover};
 use crate::dslash::{DslashDot, DslashDots, Plain};
 use crate::field::{Clover, Field, ThinLinks};
-use crate::lattice::{Bordered, Site};
+use crate::lattice::{Bordered, Geometry, Site};
 use crate::memory::Access;
 use crate::storage::{Block, CloverFormat, Double, HALF, Spinors, StoreClover, lower_index};
+use crate::transfer::{HostArray, host_site};
 use crate::wilson::{FixedForms, HopForms, Interior, SumForms, WilsonDslash, WilsonFormat};
 
 /// Computes the blocks of the clover term A for the sites of one parity.
@@ -97,6 +98,39 @@ unsafe impl Kernel<()> for CloverTerm {
             let lower = block(self.diagonal, [yz + xt, xz - yt, xy + zt]);
             self.out.store::<Double>(i, &[upper, lower]);
         }
+    }
+}
+
+/// Packs blocks of A from the host for the sites of one parity. The host has two blocks for each site, `[site][chirality]`, each with 21
+/// numbers: those of the diagonal, and those below it, row by row.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct CloverPack {
+    /// Blocks of A on the host.
+    pub host: HostArray,
+    /// Blocks of A, times [`HALF`].
+    pub out: Clover,
+    /// Geometry of the local lattice.
+    pub geometry: Geometry,
+    /// Parity of the sites to process: 0 for even, 1 for odd.
+    pub parity: u32,
+}
+// SAFETY: call i writes site i only.
+unsafe impl Kernel<()> for CloverPack {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) {
+        let first = 42 * host_site(&self.geometry, i, self.parity, 0);
+        let mut blocks = [Block::<f64>::ZERO; 2];
+        for (chirality, block) in blocks.iter_mut().enumerate() {
+            let first = first + 21 * chirality;
+            for k in 0..6 {
+                block.diagonal[k] = HALF * unsafe { self.host.read(first + k, Access::Once) }.re;
+            }
+            for k in 0..15 {
+                block.lower[k] = unsafe { self.host.read(first + 6 + k, Access::Once) }.scale(HALF);
+            }
+        }
+        unsafe { self.out.store::<Double>(i, &blocks) }
     }
 }
 
@@ -453,6 +487,7 @@ type WithTwistDots<F> = DslashDots<WilsonFormat<F, TwistedClover, Interior, Fixe
 
 crate::kernels! { FAMILY = "clover";
     setup CLOVER_TERM "clover_term": [CloverTerm] => once;
+    setup CLOVER_PACK "clover_pack": [CloverPack] => once;
     setup CLOVER_INVERSE "clover_inverse": [CloverInverse] => once;
     setup CLOVER_EXPONENTIAL "clover_exponential": [CloverExponential] => once;
     setup TWISTED_CLOVER_INVERSE "twisted_clover_inverse": [TwistedCloverInverse] => once;

@@ -3,7 +3,7 @@ use crate::check::{Mistakes, check_size, given};
 use crate::enums::*;
 use crate::fields::scale;
 use crate::memory::Width;
-use crate::operator::{Quarks, expect_fields, read, write};
+use crate::operator::{Quarks, WilsonQuarks, expect_fields, read, write};
 use crate::order::{Fields, Sites};
 use crate::state::State;
 use crate::structs::QudaInvertParam;
@@ -17,7 +17,7 @@ use std::ffi::c_void;
 fn kind(is_staggered: bool) -> Quarks {
     match is_staggered {
         true => Quarks::Staggered { mass: 0.0, is_improved: false, kappa: 0.5 },
-        false => Quarks::Wilson { kappa: 0.5, has_clover: false },
+        false => Quarks::Wilson(WilsonQuarks { kappa: 0.5, has_clover: false, twist: 0.0 }),
     }
 }
 

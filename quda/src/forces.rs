@@ -1,10 +1,10 @@
 //! Forces of quarks from solutions of applications.
 use crate::check::{Mistakes, check_size, count, given, is_on};
 use crate::enums::*;
-use crate::links::{LoadedLinks, taken};
+use crate::links::{LoadedClover, LoadedLinks, taken};
 use crate::memory::Width;
 use crate::momenta::{put, take};
-use crate::operator::{Quarks, Wanted, read, wilson_like};
+use crate::operator::{Quarks, Wanted, WilsonQuarks, read, wilson_like};
 use crate::order::{Fields, Sites};
 use crate::state::State;
 use crate::structs::{QudaGaugeParam, QudaInvertParam};
@@ -16,7 +16,7 @@ use ferrite::hmc::force::Force;
 use ferrite::hmc::hop_force;
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;
-use ferrite::hmc::wilson::WilsonQuarks;
+use ferrite::hmc::wilson::WilsonQuarks as EvolvingQuarks;
 use ferrite::hmc::wilson::determinant::BlockDeterminant;
 use ferrite::hmc::wilson::shifted::kick_by_solutions;
 use ferrite::operators::fat_links::PathCoefficients;
@@ -79,7 +79,16 @@ impl HisqVectors {
             // The correction adds ε/8 to one hop and −ε/24 to three.
             let epsilon = match (j + with_epsilon).checked_sub(count) {
                 None => 0.0,
-                Some(k) => 8.0 * row(count + k)?[0] / hop,
+                Some(k) => {
+                    let [one, three] = row(count + k)?;
+                    if (three + one / 3.0).abs() > ROUNDING * hop.abs() {
+                        return Err(Failure::refused(format!(
+                            "coeff[{}] = {one}, {three}: expected c and −c/3, as of the correction of the Naik term",
+                            count + k
+                        )));
+                    }
+                    8.0 * one / hop
+                }
             };
             if !hop.is_finite() || !epsilon.is_finite() || (three_hops + hop / 24.0).abs() > ROUNDING * hop.abs() {
                 return Err(Failure::refused(format!(
@@ -208,16 +217,20 @@ pub unsafe fn hisq(
     })
 }
 
-/// Returns Wilson-like quarks on evolving links, with the asymmetric complement if `schur` says so.
-pub fn wilson_quarks(
-    state: &State,
-    kappa: f64,
-    has_clover: bool,
-    schur: Schur,
-) -> Outcome<(WilsonQuarks, EvolvingLinks)> {
+/// Returns quarks with the loaded clover term on evolving links, with the asymmetric complement.
+///
+/// # Errors
+/// A clover term of the application, of which the dependence on the links is unknown.
+pub fn clover_quarks(state: &State, kappa: f64) -> Outcome<(EvolvingQuarks, EvolvingLinks)> {
     let loaded = state.wilson()?;
-    let operator = wilson_like(state, kappa, has_clover)?;
-    let quarks = WilsonQuarks::new(ferrite::operators::WilsonLike { schur, ..operator });
+    if let Some(LoadedClover::Given { .. }) = state.clover {
+        return Err(Failure::refused(
+            "the clover term is one of the application: forces and logarithms of determinants need a term that \
+             loadCloverQuda makes from the resident links, with null pointers",
+        ));
+    }
+    let operator = wilson_like(state, WilsonQuarks { kappa, has_clover: true, twist: 0.0 })?;
+    let quarks = EvolvingQuarks::new(ferrite::operators::WilsonLike { schur: Schur::Asymmetric, ..operator });
     let domain = state.device()?.domain(&loaded.links.part)?;
     let links = GaugeField::upload(&domain, &loaded.special_unitary()?.gauge)?;
     Ok((quarks, EvolvingLinks::new(&links, Precision::Double)?))
@@ -278,8 +291,11 @@ pub unsafe fn clover(
     let (x, coeff) = unsafe { (std::slice::from_raw_parts(x, count), std::slice::from_raw_parts(coeff, count)) };
     let wanted = Wanted::of(&QudaInvertParam { dagger: QUDA_DAG_NO, ..*inverse })?;
     State::with(|state| {
-        let (quarks, links) = wilson_quarks(state, kappa, true, Schur::Asymmetric)?;
-        let clover = state.clover.as_ref().map_or([0.0; 2], |clover| clover.coefficients);
+        let (quarks, links) = clover_quarks(state, kappa)?;
+        let clover = match &state.clover {
+            Some(LoadedClover::OfLinks { coefficients, .. }) => *coefficients,
+            _ => [0.0; 2],
+        };
         if clover.iter().any(|coefficient| (8.0 * ck + coefficient).abs() > 1e-12 * coefficient.abs()) {
             return Err(Failure::refused(format!(
                 "ck = {ck}: expected −1/8 of the coefficient {} of the clover term",

@@ -2,16 +2,18 @@
 use crate::check::{Mistakes, check_size, given, is_on, not_offered};
 use crate::define::{UNSET_INT, UNSET_REAL};
 use crate::enums::*;
-use crate::forces::wilson_quarks;
+use crate::forces::clover_quarks;
 use crate::memory::{Array, Width};
-use crate::order::{LinkArrays, SiteArray};
+use crate::order::{LinkArrays, PackedBlocks, SiteArray};
+use crate::products::clover_blocks;
 use crate::state::{Links, State};
 use crate::structs::{QudaGaugeParam, QudaInvertParam};
+use ferrite::field::HermitianBlock;
 use ferrite::field::host::{HostGauge, Matrix};
 use ferrite::gauge::measure::unitarity;
 use ferrite::hmc::wilson::determinant::log_determinants;
 use ferrite::lattice::Section;
-use ferrite::operators::Schur;
+use ferrite::num_complex::Complex64;
 use ferrite_tasks::{Failure, Outcome};
 use rayon::prelude::*;
 use std::cell::OnceCell;
@@ -48,13 +50,20 @@ pub struct SpecialUnitaryLinks {
     pub factor_in_space: f64,
 }
 
-/// Clover term that was made from resident links.
-#[derive(Clone)]
-pub struct LoadedClover {
-    /// Coefficients of the planes in space and of those with t, in the normalisation of κ.
-    pub coefficients: [f64; 2],
-    /// Links from which the term was made.
-    pub gauge: Arc<HostGauge>,
+/// Clover term A, in the normalisation of κ.
+pub enum LoadedClover {
+    /// Term that is made from resident links.
+    OfLinks {
+        /// Coefficients of the planes in space and of those with t.
+        coefficients: [f64; 2],
+        /// Links from which the term is made.
+        gauge: Arc<HostGauge>,
+    },
+    /// Term of the application.
+    Given {
+        /// Blocks of the upper and of the lower spins, in lexicographic order of the sites.
+        blocks: Vec<[HermitianBlock; 2]>,
+    },
 }
 
 impl LinkFactors {
@@ -295,26 +304,25 @@ pub fn free_smeared() -> Outcome {
     free_type(QUDA_SMEARED_LINKS)
 }
 
-/// Makes a clover term from the resident links.
+/// Makes a clover term from the resident links, or keeps the one of the application if `clover` is not null and `compute_clover` is not set.
 ///
 /// # Safety
-/// `param` is null or points to a structure.
+/// `param` is null or points to a structure; `clover` and `inverse` are null or have two blocks for each site.
 pub unsafe fn load_clover(clover: *mut c_void, inverse: *mut c_void, param: *mut QudaInvertParam) -> Outcome {
     // SAFETY: the caller's promise.
     let param = unsafe { given(param, "inv_param") }?;
-    if !clover.is_null() || !inverse.is_null() {
-        return Err(Failure::refused(
-            "h_clover and h_clovinv: clover terms of the application are not offered: give null pointers, so that the \
-             term is made from the resident links",
-        ));
-    }
+    check_size(param.struct_size, size_of::<QudaInvertParam>())?;
     if param.clover_rho != 0.0 && param.clover_rho != UNSET_REAL {
         return Err(Failure::refused(format!("clover_rho = {} is not offered: expected 0", param.clover_rho)));
     }
-    if param.return_clover == 1 || param.return_clover_inverse == 1 {
-        return Err(Failure::refused("return_clover and return_clover_inverse are not offered: expected 0"));
+    let returned = [(param.return_clover, clover, false), (param.return_clover_inverse, inverse, true)];
+    let returned = returned.map(|(flag, address, inverse)| (is_on(flag), address, inverse));
+    let returns = returned.iter().any(|(is_wanted, ..)| *is_wanted);
+    let has_pointers = !clover.is_null() || !inverse.is_null();
+    if has_pointers && !returns && !is_on(param.compute_clover) {
+        // SAFETY: as above.
+        return unsafe { take_clover(clover, inverse, param) };
     }
-    check_size(param.struct_size, size_of::<QudaInvertParam>())?;
     let is_set = |number: f64| number != UNSET_REAL && number != 0.0;
     let coefficient = match (is_set(param.clover_coeff), is_set(param.clover_csw) && is_set(param.kappa)) {
         (true, _) => param.clover_coeff,
@@ -327,16 +335,88 @@ pub unsafe fn load_clover(clover: *mut c_void, inverse: *mut c_void, param: *mut
         return Err(Failure::refused(format!("clover_coeff = {coefficient}: expected a finite number")));
     }
     State::with(|state| {
+        if let Some(LoadedClover::Given { .. }) = state.clover {
+            state.operator = None;
+        }
         let links = state.wilson()?.special_unitary()?;
         // A loop in space has four links in space, and one with t has two.
         let scale = links.factor_in_space;
         let coefficients = [scale.powi(4), scale.powi(2)].map(|factor| coefficient * factor);
-        state.clover = Some(LoadedClover { coefficients, gauge: links.gauge.clone() });
+        state.clover = Some(LoadedClover::OfLinks { coefficients, gauge: links.gauge.clone() });
         if is_on(param.compute_clover_trlog) {
             param.trlogA = logarithms(state, param.kappa)?;
         }
+        for (is_wanted, address, inverse) in returned {
+            if is_wanted {
+                // SAFETY: the caller's promise.
+                unsafe { return_clover(state, address, inverse, param) }?;
+            }
+        }
         Ok(())
     })
+}
+
+/// Keeps the clover term of an application.
+unsafe fn take_clover(clover: *mut c_void, inverse: *mut c_void, param: &mut QudaInvertParam) -> Outcome {
+    let mut mistakes = Mistakes::default();
+    mistakes.expect_location("clover_location", param.clover_location);
+    mistakes.expect("clover_order", "QudaCloverFieldOrder", param.clover_order, &[QUDA_PACKED_CLOVER_ORDER]);
+    if clover.is_null() {
+        mistakes.add(
+            "h_clover: the pointer is null, but h_clovinv is not: give the clover term, from which its inverse is made",
+        );
+    }
+    if is_on(param.compute_clover_trlog) {
+        mistakes.add("compute_clover_trlog = 1 is not offered for a clover term of the application: expected 0");
+    }
+    mistakes.finish()?;
+    let width = Width::of("clover_cpu_prec", param.clover_cpu_prec)?;
+    State::with(|state| {
+        let part = state.wilson()?.links.part;
+        let backend = state.backend()?;
+        let array = |name, address| PackedBlocks(Array { name, address, width });
+        // SAFETY: the promise of the caller's caller.
+        let blocks = unsafe { array("h_clover", clover).read(backend, part.local) }?;
+        if !inverse.is_null() {
+            // SAFETY: as above.
+            let inverse = unsafe { array("h_clovinv", inverse).read(backend, part.local) }?;
+            let deviation = deviation_of_inverse(&blocks, &inverse);
+            if deviation > 1e-3 || deviation.is_nan() {
+                return Err(Failure::refused(format!(
+                    "h_clovinv is not the inverse of h_clover: their product deviates from 1 by {deviation:.1e}"
+                )));
+            }
+        }
+        (state.operator, state.clover) = (None, Some(LoadedClover::Given { blocks }));
+        Ok(())
+    })
+}
+
+/// Writes the loaded clover term, or its inverse, to memory of the application.
+unsafe fn return_clover(state: &mut State, address: *mut c_void, inverse: bool, param: &QudaInvertParam) -> Outcome {
+    let mut mistakes = Mistakes::default();
+    mistakes.expect_location("clover_location", param.clover_location);
+    mistakes.expect("clover_order", "QudaCloverFieldOrder", param.clover_order, &[QUDA_PACKED_CLOVER_ORDER]);
+    mistakes.finish()?;
+    let width = Width::of("clover_cpu_prec", param.clover_cpu_prec)?;
+    let name = if inverse { "h_clovinv" } else { "h_clover" };
+    let blocks = clover_blocks(state, inverse)?;
+    let lattice = state.wilson()?.links.part.local;
+    // SAFETY: the promise of the caller's caller.
+    unsafe { PackedBlocks(Array { name, address, width }).write(state.backend()?, lattice, &blocks) }
+}
+
+/// Returns the largest element of |A B − 1| over all blocks.
+fn deviation_of_inverse(a: &[[HermitianBlock; 2]], b: &[[HermitianBlock; 2]]) -> f64 {
+    let of_block = |a: &HermitianBlock, b: &HermitianBlock| {
+        let (a, b) = (a.matrix(), b.matrix());
+        let element = |i: usize, j: usize| (0..6).map(|k| a[i][k] * b[k][j]).sum::<Complex64>();
+        let distance = |i: usize, j: usize| (element(i, j) - if i == j { 1.0 } else { 0.0 }).norm();
+        (0..36).map(|k| distance(k / 6, k % 6)).fold(0.0, f64::max)
+    };
+    let of_site =
+        |(a, b): (&[HermitianBlock; 2], &[HermitianBlock; 2])| of_block(&a[0], &b[0]).max(of_block(&a[1], &b[1]));
+    a.par_iter().zip(b).map(of_site).reduce(|| 0.0, f64::max)
 }
 
 /// Returns ln det A of the loaded clover term, in the normalisation of κ, over the even and over the odd sites.
@@ -347,14 +427,16 @@ fn logarithms(state: &State, kappa: f64) -> Outcome<[f64; 2]> {
         )));
     }
     // Without the value on links that are 1, where A is 1 in this normalisation.
-    let (quarks, links) = wilson_quarks(state, kappa, true, Schur::Asymmetric)?;
+    let (quarks, links) = clover_quarks(state, kappa)?;
     Ok(log_determinants(&quarks, &links)?)
 }
 
 /// Frees the clover term.
 pub fn free_clover() -> Outcome {
     State::with(|state| {
-        state.clover = None;
+        if let Some(LoadedClover::Given { .. }) = state.clover.take() {
+            state.operator = None;
+        }
         Ok(())
     })
 }

@@ -70,9 +70,12 @@ pub unsafe fn set_layout(layout: QudaLayout_t) -> Outcome {
             extents[mu], grid[mu]
         )));
     }
+    let local: [i32; 4] = std::array::from_fn(|mu| extents[mu] / grid[mu]);
+    Lattice::new(local.map(|n| usize::try_from(n).unwrap_or(0)))
+        .map_err(|why| Failure::refused(format!("latsize = {extents:?} on the grid {grid:?}: {why}")))?;
     // SAFETY: four numbers, which live during the call.
     unsafe { setup::init_grid(4, grid.as_ptr(), Some(rank_of), grid.as_mut_ptr().cast()) }?;
-    MILC.with_borrow_mut(|milc| milc.local = std::array::from_fn(|mu| extents[mu] / grid[mu]));
+    MILC.with_borrow_mut(|milc| milc.local = local);
     setup::init_device(-1)
 }
 
@@ -216,6 +219,9 @@ unsafe fn load(precision: i32, fat: *const c_void, long: *const c_void, iteratio
     if is_there {
         return Ok(());
     }
+    if fat.is_null() {
+        return Err(Failure::refused("milc_fatlink: the pointer is null"));
+    }
     let mut param = gauge_param(precision, true)?;
     if long.is_null() {
         // SAFETY: as above.
@@ -233,9 +239,9 @@ unsafe fn load(precision: i32, fat: *const c_void, long: *const c_void, iteratio
 }
 
 /// Returns the address of a field's part on the sites of a parity.
-fn half(field: *mut c_void, parity: QudaParity, precision: i32) -> Outcome<*mut c_void> {
+fn half(name: &str, field: *mut c_void, parity: QudaParity, precision: i32) -> Outcome<*mut c_void> {
     if field.is_null() {
-        return Err(Failure::refused("a field is a null pointer"));
+        return Err(Failure::refused(format!("{name}: the pointer is null")));
     }
     let extents = MILC.with_borrow(|milc| milc.local).map(|n| n as usize);
     let (sites, bytes) = (Lattice::new(extents)?.volume() / 2, if precision == 2 { 8 } else { 4 });
@@ -278,7 +284,7 @@ fn invert_param(
         cuda_prec_sloppy: sloppy,
         dirac_order: QUDA_DIRAC_ORDER,
         residual_type: QUDA_L2_RELATIVE_RESIDUAL,
-        use_init_guess: QUDA_USE_INIT_GUESS_NO,
+        use_init_guess: QUDA_USE_INIT_GUESS_YES,
         ..setup::new_param()?
     })
 }
@@ -320,7 +326,8 @@ pub unsafe fn hops(
     unsafe { load(external, fat, long, iterations) }?;
     let mut param = invert_param(external, quda, args, !long.is_null(), (0.0, 1e-10))?;
     let there = if args.evenodd == QUDA_ODD_PARITY { QUDA_EVEN_PARITY } else { QUDA_ODD_PARITY };
-    let (from, to) = (half(source, there, external)?, half(solution, args.evenodd, external)?);
+    let from = half("source", source, there, external)?;
+    let to = half("solution", solution, args.evenodd, external)?;
     // SAFETY: as above.
     unsafe { products::hops(to, from, &mut param, args.evenodd) }
 }
@@ -395,12 +402,12 @@ pub unsafe fn invert_several(
     unsafe { load(external, fat, long, iterations) }?;
     let mut param = invert_param(external, quda, args, !long.is_null(), (mass, target))?;
     param.num_src = number;
-    let halves = |fields: *mut *mut c_void| -> Outcome<Vec<*mut c_void>> {
+    let halves = |name: &str, fields: *mut *mut c_void| -> Outcome<Vec<*mut c_void>> {
         // SAFETY: as above.
         let fields = unsafe { std::slice::from_raw_parts(fields, count) };
-        fields.iter().map(|field| half(*field, args.evenodd, external)).collect()
+        fields.iter().map(|field| half(name, *field, args.evenodd, external)).collect()
     };
-    let (mut b, mut x) = (halves(sources)?, halves(solutions)?);
+    let (mut b, mut x) = (halves("source", sources)?, halves("solution", solutions)?);
     // SAFETY: as above.
     unsafe { solve::invert_several(x.as_mut_ptr(), b.as_mut_ptr(), &mut param) }?;
     // SAFETY: as above.
@@ -452,9 +459,9 @@ pub unsafe fn invert_shifted(
     let mut x = Vec::with_capacity(count);
     for (place, from) in order.iter().enumerate() {
         (param.offset[place], param.tol_offset[place]) = (offsets[*from], tol);
-        x.push(half(fields[*from], args.evenodd, external)?);
+        x.push(half("solutionArray", fields[*from], args.evenodd, external)?);
     }
-    let b = half(source, args.evenodd, external)?;
+    let b = half("source", source, args.evenodd, external)?;
     // SAFETY: as above.
     unsafe { solve::invert_shifted_together(x.as_mut_ptr(), b, &mut param) }?;
     // SAFETY: as above.
@@ -718,7 +725,7 @@ struct MilcLoops {
     factor: f64,
 }
 
-/// Measures links of MILC. Staggered phases are removed, but the sign of the boundary condition stays in Polyakov loops.
+/// Measures links of MILC, without staggered phases and the sign of the boundary condition.
 unsafe fn measure(precision: i32, arg: *mut QudaMILCSiteArg_t, phase_in: i32, wanted: &MilcLoops) -> Outcome {
     // SAFETY: the promise of the caller's caller.
     let (param, gauge, _) = unsafe { site_param(precision, arg, phase_in != 0) }?;
@@ -742,7 +749,8 @@ unsafe fn measure(precision: i32, arg: *mut QudaMILCSiteArg_t, phase_in: i32, wa
             };
             // SAFETY: as above.
             unsafe { loops::observe(field, &mut observed) }?;
-            let sign = if phase_in != 0 { -1.0 } else { 1.0 };
+            // QUDA changes the sign once more, whether the boundary condition had one or not.
+            let sign = if phase_in != 0 { 1.0 } else { -1.0 };
             // SAFETY: as above.
             unsafe {
                 if let Some(out) = wanted.plaquettes.cast::<[f64; 3]>().as_mut() {
@@ -755,6 +763,11 @@ unsafe fn measure(precision: i32, arg: *mut QudaMILCSiteArg_t, phase_in: i32, wa
             Ok(())
         })
     })
+}
+
+/// Fails if there is no place for results.
+fn expect_output(name: &str, results: *mut f64) -> Outcome {
+    if results.is_null() { Err(Failure::refused(format!("{name}: the pointer is null"))) } else { Ok(()) }
 }
 
 impl MilcLoops {
@@ -775,11 +788,13 @@ impl MilcLoops {
 /// # Safety
 /// `plaquettes` has room for three numbers, and `arg` describes MILC's sites.
 pub unsafe fn plaquette(precision: i32, plaquettes: *mut f64, arg: *mut QudaMILCSiteArg_t, phase_in: i32) -> Outcome {
+    expect_output("plaq", plaquettes)?;
     // SAFETY: the caller's promise.
     unsafe { measure(precision, arg, phase_in, &MilcLoops { plaquettes, ..MilcLoops::NONE }) }
 }
 
-/// Measures the Polyakov loop in t, with the sign of the boundary condition.
+/// Measures the Polyakov loop in t with the sign of QUDA: the loop over links without phases with the opposite sign, and the loop over links
+/// with phases as it is without the sign of the boundary condition.
 ///
 /// # Safety
 /// `loops` has room for two numbers, and `arg` describes MILC's sites.
@@ -793,6 +808,7 @@ pub unsafe fn polyakov(
     if direction != 3 {
         return Err(Failure::refused(format!("dir = {direction} is not offered: expected 3, for t")));
     }
+    expect_output("ploop", loops)?;
     // SAFETY: the caller's promise.
     unsafe { measure(precision, arg, phase_in, &MilcLoops { polyakov: loops, ..MilcLoops::NONE }) }
 }
@@ -813,6 +829,7 @@ pub unsafe fn loop_traces(
     arg: *mut QudaMILCSiteArg_t,
     phase_in: i32,
 ) -> Outcome {
+    expect_output("traces", traces)?;
     let wanted = MilcLoops { traces, buffer, lengths, factors, number, factor, ..MilcLoops::NONE };
     // SAFETY: the caller's promise.
     unsafe { measure(precision, arg, phase_in, &wanted) }

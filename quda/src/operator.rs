@@ -1,18 +1,19 @@
 //! Operators on resident links, and the requests of applications for them.
 use crate::check::Mistakes;
 use crate::enums::*;
-use crate::links::{LoadedLinks, multiply};
+use crate::links::{LoadedClover, LoadedLinks, multiply};
 use crate::memory::Width;
 use crate::order::{Fields, Sites};
 use crate::staggered::sign_of_phases;
 use crate::state::State;
 use crate::structs::QudaInvertParam;
 use ferrite::field::host::{ColourVector, HostGauge, Spinor};
+use ferrite::field::{DeviceClover, HermitianBlock};
 use ferrite::lattice::Section;
 use ferrite::operators::fat_links::Improvement;
 use ferrite::operators::{
-    Anisotropy, CloverParams, Operator, Schur, StaggeredOperator, StaggeredParams, StaggeredPhases, TimeBoundary,
-    WilsonLike, WilsonParams,
+    Anisotropy, CloverParams, Operator, Schur, StaggeredOperator, StaggeredParams, StaggeredPhases, TWISTED,
+    TWISTED_CLOVER, TimeBoundary, WilsonLike, WilsonParams,
 };
 use ferrite_tasks::dirac::LinkedDirac;
 use ferrite_tasks::grid_device::GridDevice;
@@ -25,6 +26,15 @@ use std::sync::Arc;
 pub struct CachedOperator {
     hops: Hops,
     dirac: LinkedDirac,
+    /// Hopping parameter for which the device has the clover term of the application.
+    given_for: Option<f64>,
+}
+
+impl CachedOperator {
+    /// Changes the operator to one with the same hops.
+    pub fn change(&mut self, operator: Operator) {
+        self.dirac.set_operator(operator);
+    }
 }
 
 /// Kind of hops, which determines the links of an operator.
@@ -39,12 +49,7 @@ enum Hops {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Quarks {
     /// Wilson quarks, with a clover term or without.
-    Wilson {
-        /// Hopping parameter.
-        kappa: f64,
-        /// Whether the operator has the loaded clover term.
-        has_clover: bool,
-    },
+    Wilson(WilsonQuarks),
     /// Staggered quarks, M = 2m − D.
     Staggered {
         /// Mass.
@@ -54,6 +59,28 @@ pub enum Quarks {
         /// Whether products and sources have the normalisation of κ.
         kappa: f64,
     },
+}
+
+/// Wilson quarks of one flavour.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WilsonQuarks {
+    /// Hopping parameter κ.
+    pub kappa: f64,
+    /// Whether the operator has the loaded clover term.
+    pub has_clover: bool,
+    /// Twisted mass μ: M = 1 + 2iκμγ5 − κ D, or with the clover term instead of 1.
+    pub twist: f64,
+}
+
+impl WilsonQuarks {
+    /// Returns whether A, the part of M that does not hop, is a number.
+    pub fn has_number(self) -> bool {
+        !self.has_clover && self.twist == 0.0
+    }
+    /// Returns the quarks with the opposite twisted mass, whose M is γ5 M† γ5.
+    pub fn partner(self) -> Self {
+        WilsonQuarks { twist: -self.twist, ..self }
+    }
 }
 
 /// Matrix of a system or a product.
@@ -95,7 +122,14 @@ pub struct Wanted {
 impl Quarks {
     /// Checks the fields of a structure that determine an operator.
     pub fn of(param: &QudaInvertParam, mistakes: &mut Mistakes) -> Self {
-        let types = [QUDA_WILSON_DSLASH, QUDA_CLOVER_WILSON_DSLASH, QUDA_STAGGERED_DSLASH, QUDA_ASQTAD_DSLASH];
+        let types = [
+            QUDA_WILSON_DSLASH,
+            QUDA_CLOVER_WILSON_DSLASH,
+            QUDA_TWISTED_MASS_DSLASH,
+            QUDA_TWISTED_CLOVER_DSLASH,
+            QUDA_STAGGERED_DSLASH,
+            QUDA_ASQTAD_DSLASH,
+        ];
         mistakes.expect("dslash_type", "QudaDslashType", param.dslash_type, &types);
         if [QUDA_STAGGERED_DSLASH, QUDA_ASQTAD_DSLASH].contains(&param.dslash_type) {
             if !param.mass.is_finite() {
@@ -107,7 +141,16 @@ impl Quarks {
         if !(param.kappa.is_finite() && param.kappa != 0.0) {
             mistakes.add(format!("kappa = {}: expected a number other than 0", param.kappa));
         }
-        Quarks::Wilson { kappa: param.kappa, has_clover: param.dslash_type == QUDA_CLOVER_WILSON_DSLASH }
+        let has_clover = [QUDA_CLOVER_WILSON_DSLASH, QUDA_TWISTED_CLOVER_DSLASH].contains(&param.dslash_type);
+        let mut twist = 0.0;
+        if [QUDA_TWISTED_MASS_DSLASH, QUDA_TWISTED_CLOVER_DSLASH].contains(&param.dslash_type) {
+            mistakes.expect("twist_flavor", "QudaTwistFlavorType", param.twist_flavor, &[QUDA_TWIST_SINGLET]);
+            if !param.mu.is_finite() || param.mu == crate::define::UNSET_REAL {
+                mistakes.add(format!("mu = {}: expected a finite number", param.mu));
+            }
+            twist = param.mu;
+        }
+        Quarks::Wilson(WilsonQuarks { kappa: param.kappa, has_clover, twist })
     }
     /// Returns whether the quarks are staggered.
     pub fn are_staggered(self) -> bool {
@@ -115,7 +158,7 @@ impl Quarks {
     }
     fn hops(self) -> Hops {
         match self {
-            Quarks::Wilson { .. } => Hops::Wilson,
+            Quarks::Wilson(_) => Hops::Wilson,
             Quarks::Staggered { is_improved: true, .. } => Hops::Improved,
             Quarks::Staggered { is_improved: false, .. } => Hops::Staggered,
         }
@@ -266,9 +309,9 @@ fn staggered_links(loaded: &LoadedLinks) -> Outcome<HostGauge> {
 }
 
 /// Returns the operator for quarks, whose signs of the boundary condition are in the links if the quarks are improved.
-fn operator(state: &State, quarks: Quarks) -> Outcome<Operator> {
+pub fn operator(state: &State, quarks: Quarks) -> Outcome<Operator> {
     match quarks {
-        Quarks::Wilson { kappa, has_clover } => Ok(wilson_like(state, kappa, has_clover)?.into()),
+        Quarks::Wilson(quarks) => Ok(wilson_like(state, quarks)?.into()),
         Quarks::Staggered { mass, is_improved: true, .. } => {
             Ok(StaggeredOperator::hisq(StaggeredParams::new(mass, TimeBoundary::Periodic), 0.0).into())
         }
@@ -283,8 +326,9 @@ fn boundary(loaded: &LoadedLinks) -> TimeBoundary {
     if loaded.factors.is_antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic }
 }
 
-/// Returns Wilson's operator on the resident links, with the loaded clover term if `has_clover` is set.
-pub fn wilson_like(state: &State, kappa: f64, has_clover: bool) -> Outcome<WilsonLike> {
+/// Returns the operator of Wilson quarks on the resident links. A clover term of the application is not part of it: [`prepare`] gives it to
+/// the device.
+pub fn wilson_like(state: &State, WilsonQuarks { kappa, has_clover, twist }: WilsonQuarks) -> Outcome<WilsonLike> {
     let loaded = state.wilson()?;
     let (links, anisotropy) = (loaded.special_unitary()?, loaded.factors.anisotropy);
     let found = links.factor_in_space;
@@ -299,32 +343,49 @@ pub fn wilson_like(state: &State, kappa: f64, has_clover: bool) -> Outcome<Wilso
     let mass = 0.5 / kappa - 1.0 - 3.0 / anisotropy;
     let wilson = WilsonParams { mass, boundary: boundary(loaded), anisotropy: Anisotropy { xi: anisotropy, nu: 1.0 } };
     if !has_clover {
-        return Ok(wilson.into());
+        return Ok(match twist == 0.0 {
+            true => wilson.into(),
+            false => WilsonLike::new(&TWISTED, wilson, [twist, 0.0, 0.0], Schur::default()),
+        });
     }
     let none = || Failure::refused("there is no clover term: call loadCloverQuda first");
-    let clover = state.clover.as_ref().ok_or_else(none)?;
-    let differs = || {
-        clover.gauge.lattice() != links.gauge.lattice()
-            || clover.gauge.numbers().iter().zip(links.gauge.numbers()).any(|(a, b)| (a - b).norm() > 1e-5)
+    let [space, time] = match state.clover.as_ref().ok_or_else(none)? {
+        // The coefficients are those of 1 − κ D, which is 2κ M.
+        LoadedClover::OfLinks { coefficients, gauge } => {
+            let differs = || {
+                gauge.lattice() != links.gauge.lattice()
+                    || gauge.numbers().iter().zip(links.gauge.numbers()).any(|(a, b)| (a - b).norm() > 1e-5)
+            };
+            if !Arc::ptr_eq(gauge, &links.gauge) && differs() {
+                return Err(Failure::refused(
+                    "the clover term was made from other links than those that are loaded: load the clover term again",
+                ));
+            }
+            coefficients.map(|coefficient| coefficient / kappa)
+        }
+        LoadedClover::Given { .. } if twist != 0.0 => {
+            return Err(Failure::refused(
+                "dslash_type = QUDA_TWISTED_CLOVER_DSLASH is not offered with a clover term of the application: let \
+                 loadCloverQuda make the term from the resident links, with null pointers",
+            ));
+        }
+        LoadedClover::Given { .. } => [0.0; 2],
     };
-    if !Arc::ptr_eq(&clover.gauge, &links.gauge) && differs() {
-        return Err(Failure::refused(
-            "the clover term was made from other links than those that are loaded: load the clover term again",
-        ));
-    }
-    // The coefficients are those of 1 − κ D, which is 2κ M.
-    let [space, time] = clover.coefficients.map(|coefficient| coefficient / kappa);
-    Ok(CloverParams { wilson, space, time }.with_schur(Schur::default()))
+    Ok(match twist == 0.0 {
+        true => CloverParams { wilson, space, time }.with_schur(Schur::default()),
+        false => WilsonLike::new(&TWISTED_CLOVER, wilson, [space, time, twist], Schur::default()),
+    })
 }
 
 /// Makes the operator on the resident links, or changes the one that is there.
 pub fn prepare(state: &mut State, quarks: Quarks) -> Outcome {
     let operator = operator(state, quarks)?;
+    let diagonal = operator.parameters::<WilsonLike>().map_or(1.0, |operator| operator.wilson.diagonal());
     if let Some(known) = &mut state.operator
         && known.hops == quarks.hops()
     {
         known.dirac.set_operator(operator);
-        return Ok(());
+        return give_clover(state, quarks, diagonal);
     }
     let (device, part) = (state.device()?, part_of(state, quarks)?);
     let dirac = match quarks.hops() {
@@ -339,8 +400,33 @@ pub fn prepare(state: &mut State, quarks: Quarks) -> Outcome {
             LinkedDirac::improved(operator, part, Improvement::from_host(&device.domain(&part)?, &fat, &long)?)
         }
     };
-    state.operator = Some(CachedOperator { hops: quarks.hops(), dirac });
-    crate::call::note("copies links to the device")
+    state.operator = Some(CachedOperator { hops: quarks.hops(), dirac, given_for: None });
+    crate::call::note("copies links to the device")?;
+    give_clover(state, quarks, diagonal)
+}
+
+/// Gives the clover term of the application to the device, if there is one and the operator has it. `diagonal` is the operator's value where
+/// links are 1, without hops.
+fn give_clover(state: &mut State, quarks: Quarks, diagonal: f64) -> Outcome {
+    let (Quarks::Wilson(WilsonQuarks { kappa, has_clover: true, .. }), Some(LoadedClover::Given { blocks })) =
+        (quarks, &state.clover)
+    else {
+        return Ok(());
+    };
+    let Some(known) = state.operator.as_mut().filter(|known| known.given_for != Some(kappa)) else { return Ok(()) };
+    // Ferrite's A is 1/(2κ) times the one of the application.
+    let scaled: Vec<_> = blocks.iter().map(|both| both.map(|block| scaled(&block, 0.5 / kappa))).collect();
+    let configuration = known.dirac.configuration();
+    configuration.set_clover_term(DeviceClover::of_host(configuration.domain(), diagonal, &scaled)?);
+    known.given_for = Some(kappa);
+    Ok(())
+}
+
+fn scaled(block: &HermitianBlock, factor: f64) -> HermitianBlock {
+    HermitianBlock {
+        diagonal: block.diagonal.map(|number| factor * number),
+        lower: block.lower.map(|number| factor * number),
+    }
 }
 
 /// Returns the device and the operator that was prepared last.

@@ -1,6 +1,7 @@
 //! Orders of fields in the memory of applications: even sites before odd ones.
 use crate::memory::{Array, Width};
 use ferrite::backend::Backend;
+use ferrite::field::HermitianBlock;
 use ferrite::field::host::{Fermion, HostField, HostGauge};
 use ferrite::lattice::Lattice;
 use ferrite::num_complex::Complex64;
@@ -224,6 +225,51 @@ impl LinkArrays<'_> {
         }
         // SAFETY: the caller's promise.
         unsafe { self.write(backend, momenta.lattice(), MOMENTUM, &numbers) }
+    }
+}
+
+/// Clover term of an application in QUDA_PACKED_CLOVER_ORDER: parity, site, spins, and then the diagonal and the columns below it.
+#[derive(Clone, Copy, Debug)]
+pub struct PackedBlocks<'a>(pub Array<'a>);
+
+/// Reals of a block: 6 on the diagonal and 15 complex numbers below it.
+const BLOCK: usize = 36;
+
+impl PackedBlocks<'_> {
+    /// Reads the blocks of the upper and of the lower spins, in lexicographic order of the sites.
+    ///
+    /// # Safety
+    /// The array has the blocks of the lattice, and nothing writes to it during the call.
+    pub unsafe fn read(self, backend: &dyn Backend, lattice: Lattice) -> Outcome<Vec<[HermitianBlock; 2]>> {
+        // SAFETY: the caller's promise.
+        let numbers = unsafe { self.0.read(backend, 2 * BLOCK * lattice.volume()) }?;
+        let numbers = lexicographic(lattice, 2 * BLOCK, &numbers);
+        let block = |packed: &[f64]| {
+            let mut below = packed[6..].chunks(2).map(|z| Complex64::new(z[0], z[1]));
+            let mut block =
+                HermitianBlock { diagonal: std::array::from_fn(|k| packed[k]), lower: [Complex64::ZERO; 15] };
+            for (column, row) in (0..6).flat_map(|column| (column + 1..6).map(move |row| (column, row))) {
+                block.lower[row * (row - 1) / 2 + column] = below.next().unwrap_or_default();
+            }
+            block
+        };
+        Ok(numbers.par_chunks(2 * BLOCK).map(|site| [block(&site[..BLOCK]), block(&site[BLOCK..])]).collect())
+    }
+    /// Writes blocks.
+    ///
+    /// # Safety
+    /// The array has room for the blocks of the lattice, and nothing else uses it during the call.
+    pub unsafe fn write(self, backend: &dyn Backend, lattice: Lattice, blocks: &[[HermitianBlock; 2]]) -> Outcome {
+        let mut numbers = Vec::with_capacity(2 * BLOCK * blocks.len());
+        for block in blocks.iter().flatten() {
+            numbers.extend(block.diagonal);
+            for (column, row) in (0..6).flat_map(|column| (column + 1..6).map(move |row| (column, row))) {
+                let element = block.lower[row * (row - 1) / 2 + column];
+                numbers.extend([element.re, element.im]);
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.0.write(backend, &even_first(lattice, 2 * BLOCK, &numbers)) }
     }
 }
 

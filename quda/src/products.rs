@@ -4,14 +4,15 @@ use crate::enums::*;
 use crate::fields::{add, epsilon, keep_parity, scale};
 use crate::memory::Width;
 use crate::operator::{
-    Complement, Form, Quarks, Wanted, expect_fields, part_of, prepare, prepared, read, wilson_like, write,
+    Complement, Form, Quarks, Wanted, WilsonQuarks, expect_fields, part_of, prepare, prepared, read, wilson_like, write,
 };
 use crate::order::{Fields, Sites};
 use crate::state::State;
 use crate::structs::{QUDA_MAX_MULTI_SRC, QudaInvertParam};
 use ferrite::domain::Domain;
-use ferrite::field::FullField;
 use ferrite::field::host::{HostSpinor, Spinor};
+use ferrite::field::{FullField, HermitianBlock};
+use ferrite::num_complex::Complex64;
 use ferrite::operators::{DiagonalForm, EvenOddWilson, OperatorForm};
 use ferrite_tasks::dirac::LinkedDirac;
 use ferrite_tasks::host_fields::HostFields;
@@ -33,10 +34,10 @@ pub struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     /// Makes the parts for products with some fields.
-    pub fn new(state: &State, (kappa, has_clover): (f64, bool), fields: &'a HostFields) -> Outcome<Self> {
+    pub fn new(state: &State, quarks: WilsonQuarks, fields: &'a HostFields) -> Outcome<Self> {
         let HostFields::Wilson(fields) = fields else { return Err(Failure::failed("the fields have no spin")) };
         let (_, dirac) = prepared(state)?;
-        let operator = wilson_like(state, kappa, has_clover)?;
+        let operator = wilson_like(state, quarks)?;
         let operator = dirac.configuration().wilson_like(operator, fields.len())?;
         Ok(Parts { operator, domain: dirac.configuration().domain().clone(), fields })
     }
@@ -52,43 +53,73 @@ impl<'a> Parts<'a> {
             self.operator.wilson().dslash(parity, dagger, x.parity(1 - parity), out.parity_mut(parity))
         })
     }
-    /// Returns A ψ or A⁻¹ ψ on the sites of a parity.
-    pub fn diagonal(&self, parity: usize, inverse: bool) -> Outcome<HostFields> {
-        let form = DiagonalForm { parity, inverse, dagger: false };
+    /// Returns A ψ, A⁻¹ ψ, A† ψ or A⁻† ψ on the sites of a parity.
+    pub fn diagonal(&self, form: DiagonalForm) -> Outcome<HostFields> {
+        let parity = form.parity;
         self.product(|x, out| self.operator.apply_diagonal(form, x.parity(parity), out.parity_mut(parity)))
     }
 }
 
-/// Returns A ψ or A⁻¹ ψ on the sites of a parity.
-pub fn diagonal(
-    state: &State,
-    wilson: (f64, bool),
-    parity: usize,
-    inverse: bool,
-    fields: &HostFields,
-) -> Outcome<HostFields> {
-    Parts::new(state, wilson, fields)?.diagonal(parity, inverse)
+/// Returns A ψ, A⁻¹ ψ, A† ψ or A⁻† ψ on the sites of a parity.
+pub fn diagonal(state: &State, quarks: WilsonQuarks, form: DiagonalForm, fields: &HostFields) -> Outcome<HostFields> {
+    Parts::new(state, quarks, fields)?.diagonal(form)
+}
+
+/// Returns the blocks of the loaded clover term in the normalisation of κ, or of its inverse, in lexicographic order of the sites.
+pub fn clover_blocks(state: &mut State, inverse: bool) -> Outcome<Vec<[HermitianBlock; 2]>> {
+    // With this κ, the normalisation is Ferrite's.
+    let quarks = WilsonQuarks { kappa: 0.5, has_clover: true, twist: 0.0 };
+    prepare(state, Quarks::Wilson(quarks))?;
+    let lattice = state.wilson()?.links.part.local;
+    // The columns of all blocks are the images of fields that are 1 in one spin and colour.
+    let unit = |column: usize| {
+        let mut field = HostSpinor::zero(lattice);
+        field.numbers_mut().chunks_mut(12).for_each(|site| site[column] = Complex64::ONE);
+        field
+    };
+    let units = HostFields::Wilson((0..12).map(unit).collect());
+    let mut columns = Vec::new();
+    for parity in 0..2 {
+        let form = DiagonalForm { parity, inverse, dagger: false };
+        let HostFields::Wilson(images) = diagonal(state, quarks, form, &units)? else {
+            return Err(Failure::failed("the fields have no spin"));
+        };
+        columns.push(images);
+    }
+    let block = |site: usize, chirality: usize| {
+        let images = &columns[lattice.parity(lattice.coordinates(site))];
+        let element =
+            |row: usize, column: usize| images[6 * chirality + column].numbers()[12 * site + 6 * chirality + row];
+        let mut block =
+            HermitianBlock { diagonal: std::array::from_fn(|k| element(k, k).re), lower: [Complex64::ZERO; 15] };
+        for row in 1..6 {
+            (0..row).for_each(|column| block.lower[row * (row - 1) / 2 + column] = element(row, column));
+        }
+        block
+    };
+    Ok((0..lattice.volume()).map(|site| [block(site, 0), block(site, 1)]).collect())
 }
 
 /// Returns the product with the even-odd complement S = A − ¼ D A⁻¹ D, with A⁻¹ S if it is symmetric, or with the adjoint.
 pub fn complement(
     state: &State,
-    wilson: (f64, bool),
+    quarks: WilsonQuarks,
     Complement { parity, is_asymmetric }: Complement,
     dagger: bool,
     fields: &HostFields,
 ) -> Outcome<HostFields> {
+    let (inverse, there) = (DiagonalForm { parity, inverse: true, dagger }, 1 - parity);
     let divided = match !is_asymmetric && dagger {
-        true => diagonal(state, wilson, parity, true, fields)?,
+        true => diagonal(state, quarks, inverse, fields)?,
         false => fields.clone(),
     };
-    let there = Parts::new(state, wilson, &divided)?.hops(1 - parity, dagger)?;
-    let there = diagonal(state, wilson, 1 - parity, true, &there)?;
-    let back = Parts::new(state, wilson, &there)?.hops(parity, dagger)?;
-    let mut out = diagonal(state, wilson, parity, false, &divided)?;
+    let hopped = Parts::new(state, quarks, &divided)?.hops(there, dagger)?;
+    let hopped = diagonal(state, quarks, DiagonalForm { parity: there, ..inverse }, &hopped)?;
+    let back = Parts::new(state, quarks, &hopped)?.hops(parity, dagger)?;
+    let mut out = diagonal(state, quarks, DiagonalForm { inverse: false, ..inverse }, &divided)?;
     add(&mut out, -0.25, &back);
     match !is_asymmetric && !dagger {
-        true => diagonal(state, wilson, parity, true, &out),
+        true => diagonal(state, quarks, inverse, &out),
         false => Ok(out),
     }
 }
@@ -97,7 +128,7 @@ pub fn complement(
 pub fn product(state: &State, wanted: &Wanted, fields: &HostFields) -> Outcome<HostFields> {
     let (_, dirac) = prepared(state)?;
     match (wanted.quarks, wanted.complement) {
-        (Quarks::Wilson { kappa, .. }, None) => {
+        (Quarks::Wilson(WilsonQuarks { kappa, .. }), None) => {
             let (form, power) = match wanted.form {
                 Form::Plain { dagger: false } => (OperatorForm::Plain, 1),
                 Form::Plain { dagger: true } => (OperatorForm::Dagger, 1),
@@ -107,11 +138,11 @@ pub fn product(state: &State, wanted: &Wanted, fields: &HostFields) -> Outcome<H
             scale(&mut out, (2.0 * kappa).powi(power));
             Ok(out)
         }
-        (Quarks::Wilson { kappa, has_clover }, Some(of)) => {
+        (Quarks::Wilson(quarks), Some(of)) => {
             // 2κ A − …, or 1 − …, which needs no factor.
-            let factor = if of.is_asymmetric { 2.0 * kappa } else { 1.0 };
+            let factor = if of.is_asymmetric { 2.0 * quarks.kappa } else { 1.0 };
             let times = |dagger: bool, fields: &HostFields| -> Outcome<HostFields> {
-                let mut out = complement(state, (kappa, has_clover), of, dagger, fields)?;
+                let mut out = complement(state, quarks, of, dagger, fields)?;
                 scale(&mut out, factor);
                 Ok(out)
             };
@@ -281,16 +312,17 @@ unsafe fn hops_of_several(
         // SAFETY: the promise of the caller's caller.
         let from = unsafe { read(state.device()?, there, quarks, "h_in", input) }?;
         let image = match quarks {
-            Quarks::Wilson { kappa, has_clover } => {
-                let image = Parts::new(state, (kappa, has_clover), &from)?.hops(parity, dagger)?;
-                match has_clover {
+            Quarks::Wilson(quarks) => {
+                let image = Parts::new(state, quarks, &from)?.hops(parity, dagger)?;
+                match quarks.has_number() {
+                    true => image,
                     // QUDA's A is 2κ times Ferrite's.
-                    true => {
-                        let mut image = diagonal(state, (kappa, has_clover), parity, true, &image)?;
-                        scale(&mut image, 0.5 / kappa);
+                    false => {
+                        let form = DiagonalForm { parity, inverse: true, dagger };
+                        let mut image = diagonal(state, quarks, form, &image)?;
+                        scale(&mut image, 0.5 / quarks.kappa);
                         image
                     }
-                    false => image,
                 }
             }
             Quarks::Staggered { mass, .. } => {
@@ -321,7 +353,7 @@ pub unsafe fn clover(
     // SAFETY: the caller's promise.
     let param = unsafe { given(param, "inv_param") }?;
     let ((quarks, width), parity) = (quarks_of(param)?, parity_of(parity)?);
-    let Quarks::Wilson { kappa, has_clover: true } = quarks else {
+    let Quarks::Wilson(WilsonQuarks { kappa, has_clover: true, .. }) = quarks else {
         return Err(Failure::refused("dslash_type: expected QUDA_CLOVER_WILSON_DSLASH, whose clover term is applied"));
     };
     State::with(|state| {
@@ -330,7 +362,9 @@ pub unsafe fn clover(
         let fields = Fields { lattice, sites: Sites::Parity(parity), width };
         // SAFETY: as above.
         let from = unsafe { read(state.device()?, fields, quarks, "h_in", &[input]) }?;
-        let mut image = diagonal(state, (kappa, true), parity, inverse != 0, &from)?;
+        let form = DiagonalForm { parity, inverse: inverse != 0, dagger: false };
+        // Without the twisted mass, as in QUDA.
+        let mut image = diagonal(state, WilsonQuarks { kappa, has_clover: true, twist: 0.0 }, form, &from)?;
         scale(&mut image, if inverse != 0 { 0.5 / kappa } else { 2.0 * kappa });
         // SAFETY: as above.
         unsafe { write(state.device()?, fields, "h_out", &[out], &image) }

@@ -2,8 +2,9 @@
 use crate::check::{Mistakes, check_size, count, given, is_on, not_offered};
 use crate::enums::*;
 use crate::fields::{add, dot, epsilon, gamma5, keep_parity, scale, squares};
-use crate::forces::{even_half, wilson_quarks};
-use crate::operator::{Complement, Form, Quarks, Wanted, part_of, prepare, prepared, read, write};
+use crate::operator::{
+    Complement, Form, Quarks, Wanted, WilsonQuarks, operator, part_of, prepare, prepared, read, wilson_like, write,
+};
 use crate::products::{diagonal, no_square, product};
 use crate::setup::say;
 use crate::state::State;
@@ -12,7 +13,7 @@ use ferrite::field::host::Spinor;
 use ferrite::field::{DeviceField, FullField};
 use ferrite::hmc::fermions::ShiftedSolver;
 use ferrite::hmc::wilson::shifted::solve_shifted;
-use ferrite::operators::Schur;
+use ferrite::operators::{DiagonalForm, Schur, WilsonLike};
 use ferrite_records::solve::{ObservedShifts, ObservedSolve, SystemOutcome};
 use ferrite_tasks::dirac::SystemSeries;
 use ferrite_tasks::host_fields::HostFields;
@@ -98,7 +99,7 @@ impl SolveOutcome {
 
 /// Solver of systems in Ferrite's normalisation on the prepared operator.
 struct Solver<'a> {
-    state: &'a State,
+    state: &'a mut State,
     settings: SolverSettings,
     outcome: SolveOutcome,
 }
@@ -111,13 +112,24 @@ impl Solver<'_> {
         self.outcome.add(&observed);
         Ok(solutions)
     }
-    /// Solves with M† = γ5 M γ5.
-    fn solved_with_dagger(&mut self, sources: &HostFields) -> Outcome<HostFields> {
+    /// Solves with M† = γ5 M γ5, where M is the operator with the opposite twisted mass.
+    fn solved_with_dagger(&mut self, quarks: WilsonQuarks, sources: &HostFields) -> Outcome<HostFields> {
         let mut fields = sources.clone();
         gamma5(&mut fields);
-        let mut solutions = self.solved(&fields, None)?;
+        self.change_operator(quarks.partner())?;
+        let solutions = self.solved(&fields, None);
+        self.change_operator(quarks)?;
+        let mut solutions = solutions?;
         gamma5(&mut solutions);
         Ok(solutions)
+    }
+    /// Changes the numbers of the prepared operator.
+    fn change_operator(&mut self, quarks: WilsonQuarks) -> Outcome {
+        if quarks.twist != 0.0 {
+            let changed = operator(self.state, Quarks::Wilson(quarks))?;
+            self.state.operator.as_mut().ok_or_else(|| Failure::failed("there is no operator"))?.change(changed);
+        }
+        Ok(())
     }
     /// Solves with M†M of staggered quarks for several shifts. Returns the solutions system by system.
     fn solved_with_square(&mut self, sources: &HostFields, shifts: Vec<f64>) -> Outcome<HostFields> {
@@ -127,23 +139,28 @@ impl Solver<'_> {
         self.outcome.add_series(&observed);
         Ok(solutions)
     }
-    /// Solves (M̂†M̂ + σ) x = b of Wilson-like quarks on even sites by multi-shift CG in double precision, to the tolerance of each σ. QUDA
-    /// multiplies offsets like the matrix.
+    /// Solves (M̂†M̂ + σ) x = b of Wilson-like quarks by multi-shift CG in double precision, to the tolerance of each σ. QUDA multiplies
+    /// offsets like the matrix.
     fn solved_with_complements(
         &mut self,
         wanted: &Wanted,
-        (kappa, has_clover, schur): (f64, bool, Schur),
+        (quarks, complement): (WilsonQuarks, Complement),
         sources: &HostFields,
         offsets: &[f64],
         tolerances: &[f64],
     ) -> Outcome<HostFields> {
         let HostFields::Wilson(fields) = sources else { return Err(Failure::failed("the fields have no spin")) };
         let begin = Instant::now();
-        let (quarks, links) = wilson_quarks(self.state, kappa, has_clover, schur)?;
-        let domain = links.own().domain().clone();
-        let b = even_half(&domain, &fields[0])?;
+        let (_, dirac) = prepared(self.state)?;
+        let (configuration, parity) = (dirac.configuration(), complement.parity);
+        let schur = if complement.is_asymmetric { Schur::Asymmetric } else { Schur::Symmetric };
+        let operator = WilsonLike { schur, ..wilson_like(self.state, quarks)? };
+        let operator = configuration.wilson_like(operator, 1)?.on_parity(parity);
+        let domain = configuration.domain();
+        let FullField { even, odd } = FullField::of_host(domain, &fields[..1])?;
+        let b = if parity == 0 { even } else { odd };
         // Ferrite's symmetric M̂ is QUDA's, and its asymmetric one is that of the mass.
-        let own = if schur == Schur::Asymmetric { 4.0 * kappa * kappa } else { 1.0 };
+        let own = if complement.is_asymmetric { 4.0 * quarks.kappa * quarks.kappa } else { 1.0 };
         let scaled = factor_of_sources(wanted);
         let shifts: Vec<f64> = offsets.iter().map(|offset| offset * scaled / own).collect();
         let solver = ShiftedSolver {
@@ -152,10 +169,11 @@ impl Solver<'_> {
             together: false,
             max_iterations: self.settings.max_iterations.unwrap_or(MOST_ITERATIONS),
         };
-        let solved = solve_shifted(&quarks, &links, &solver, &shifts, &b).map_err(Failure::failed)?;
+        let solved = solve_shifted(&operator, &solver, &shifts, &b).map_err(Failure::failed)?;
         let mut solutions = Vec::new();
-        for even in solved.solutions {
-            let odd = DeviceField::zero(&domain, even.shape())?;
+        for here in solved.solutions {
+            let there = DeviceField::zero(domain, here.shape())?;
+            let (even, odd) = if parity == 0 { (here, there) } else { (there, here) };
             solutions.extend(FullField { even, odd }.download::<Spinor>()?);
         }
         let mut solutions = HostFields::Wilson(solutions);
@@ -187,35 +205,45 @@ impl Solver<'_> {
         Ok(residuals)
     }
     /// Solves with the complement S = A − ¼ D A⁻¹ D on one parity, or with S†: the other half of the source of a whole system is 0.
-    fn solved_with_complement(&mut self, parity: usize, dagger: bool, sources: &HostFields) -> Outcome<HostFields> {
-        let mut solutions = if dagger { self.solved_with_dagger(sources) } else { self.solved(sources, None) }?;
+    fn solved_with_complement(
+        &mut self,
+        quarks: WilsonQuarks,
+        (parity, dagger): (usize, bool),
+        sources: &HostFields,
+    ) -> Outcome<HostFields> {
+        let mut solutions = if dagger { self.solved_with_dagger(quarks, sources) } else { self.solved(sources, None) }?;
         keep_parity(&mut solutions, parity);
         Ok(solutions)
     }
     /// Solves approximately with the product of [`product`].
     fn approximately(&mut self, wanted: &Wanted, sources: &HostFields) -> Outcome<HostFields> {
         let mut solutions = match (wanted.quarks, wanted.complement, wanted.form) {
-            (Quarks::Wilson { .. }, None, Form::Plain { dagger: false }) => self.solved(sources, None)?,
-            (Quarks::Wilson { .. }, None, Form::Plain { dagger: true }) => self.solved_with_dagger(sources)?,
-            (Quarks::Wilson { .. }, None, Form::Normal) => {
-                let half = self.solved_with_dagger(sources)?;
+            (Quarks::Wilson(_), None, Form::Plain { dagger: false }) => self.solved(sources, None)?,
+            (Quarks::Wilson(quarks), None, Form::Plain { dagger: true }) => self.solved_with_dagger(quarks, sources)?,
+            (Quarks::Wilson(quarks), None, Form::Normal) => {
+                let half = self.solved_with_dagger(quarks, sources)?;
                 self.solved(&half, None)?
             }
-            (Quarks::Wilson { kappa, has_clover }, Some(Complement { parity, is_asymmetric }), form) => {
-                // The symmetric complement is A⁻¹ S, and its adjoint S† A⁻¹.
-                let state = self.state;
-                let times = |fields: HostFields| match is_asymmetric {
+            (Quarks::Wilson(quarks), Some(Complement { parity, is_asymmetric }), form) => {
+                // The symmetric complement is A⁻¹ S, and its adjoint S† A⁻†.
+                let times = |state: &State, dagger: bool, fields: HostFields| match is_asymmetric {
                     true => Ok(fields),
-                    false => diagonal(state, (kappa, has_clover), parity, false, &fields),
+                    false => diagonal(state, quarks, DiagonalForm { parity, inverse: false, dagger }, &fields),
                 };
                 match form {
                     Form::Plain { dagger: false } => {
-                        self.solved_with_complement(parity, false, &times(sources.clone())?)?
+                        let b = times(self.state, false, sources.clone())?;
+                        self.solved_with_complement(quarks, (parity, false), &b)?
                     }
-                    Form::Plain { dagger: true } => times(self.solved_with_complement(parity, true, sources)?)?,
+                    Form::Plain { dagger: true } => {
+                        let x = self.solved_with_complement(quarks, (parity, true), sources)?;
+                        times(self.state, true, x)?
+                    }
                     Form::Normal => {
-                        let half = times(self.solved_with_complement(parity, true, sources)?)?;
-                        self.solved_with_complement(parity, false, &times(half)?)?
+                        let half = self.solved_with_complement(quarks, (parity, true), sources)?;
+                        let half = times(self.state, true, half)?;
+                        let half = times(self.state, false, half)?;
+                        self.solved_with_complement(quarks, (parity, false), &half)?
                     }
                 }
             }
@@ -236,8 +264,8 @@ impl Solver<'_> {
         let own = match (wanted.quarks, wanted.complement) {
             (Quarks::Staggered { .. }, Some(_)) => 4.0,
             (Quarks::Staggered { .. }, None) => 2.0,
-            (Quarks::Wilson { .. }, Some(Complement { is_asymmetric: false, .. })) => 1.0,
-            (Quarks::Wilson { kappa, .. }, _) => 2.0 * kappa,
+            (Quarks::Wilson(_), Some(Complement { is_asymmetric: false, .. })) => 1.0,
+            (Quarks::Wilson(WilsonQuarks { kappa, .. }), _) => 2.0 * kappa,
         };
         scale(&mut solutions, if wanted.form == Form::Normal { 1.0 / (own * own) } else { 1.0 / own });
         Ok(solutions)
@@ -248,10 +276,19 @@ impl Solver<'_> {
         let sum = |mine: f64| Ok(comm.numbers(mine)?.into_iter().sum::<f64>().sqrt());
         squares(fields).into_iter().map(sum).collect()
     }
-    /// Solves with the product of [`product`]: each solve lowers the residual, and the last product decides.
-    fn exactly(&mut self, wanted: &Wanted, sources: &HostFields, tol: f64) -> Outcome<HostFields> {
+    /// Solves with the product of [`product`], from a guess or from 0: each solve lowers the residual, and the last product decides.
+    fn exactly(
+        &mut self,
+        wanted: &Wanted,
+        sources: &HostFields,
+        guess: Option<HostFields>,
+        tol: f64,
+    ) -> Outcome<HostFields> {
         let norms = self.norms(sources)?;
-        let mut solutions = self.approximately(wanted, sources)?;
+        let mut solutions = match guess {
+            Some(guess) => guess,
+            None => self.approximately(wanted, sources)?,
+        };
         for correction in 0.. {
             let mut rest = sources.clone();
             add(&mut rest, -1.0, &product(self.state, wanted, &solutions)?);
@@ -260,6 +297,10 @@ impl Solver<'_> {
             if correction == MOST_CORRECTIONS || self.outcome.residuals.iter().all(|residual| *residual <= tol) {
                 break;
             }
+            // The residual has to fall to the tolerance of the whole system.
+            let residuals = self.outcome.residuals.clone();
+            let largest = residuals.iter().copied().fold(tol, f64::max);
+            self.settings.tol = Some((tol / largest).min(0.1));
             add(&mut solutions, 1.0, &self.approximately(wanted, &rest)?);
         }
         Ok(solutions)
@@ -271,9 +312,9 @@ fn factor_of_sources(wanted: &Wanted) -> f64 {
     let (kappa, one) = match (wanted.quarks, wanted.normalisation, wanted.complement) {
         (Quarks::Staggered { mass, .. }, QUDA_KAPPA_NORMALIZATION, _) => (mass, 1),
         (Quarks::Staggered { .. }, ..) => (0.0, 0),
-        (Quarks::Wilson { .. }, QUDA_KAPPA_NORMALIZATION, _) => (0.0, 0),
-        (Quarks::Wilson { kappa, .. }, QUDA_MASS_NORMALIZATION, Some(_)) => (kappa, 2),
-        (Quarks::Wilson { kappa, .. }, ..) => (kappa, 1),
+        (Quarks::Wilson(_), QUDA_KAPPA_NORMALIZATION, _) => (0.0, 0),
+        (Quarks::Wilson(WilsonQuarks { kappa, .. }), QUDA_MASS_NORMALIZATION, Some(_)) => (kappa, 2),
+        (Quarks::Wilson(WilsonQuarks { kappa, .. }), ..) => (kappa, 1),
     };
     (2.0 * kappa).powi(if wanted.form == Form::Normal { 2 * one } else { one })
 }
@@ -318,26 +359,26 @@ unsafe fn solve(x: &[*mut c_void], b: &[*mut c_void], param: &mut QudaInvertPara
         let mut sources = unsafe { read(device, fields, wanted.quarks, "b", b) }?;
         let guess = match param.use_init_guess {
             // SAFETY: as above.
-            QUDA_USE_INIT_GUESS_YES if is_direct => Some(unsafe { read(device, fields, wanted.quarks, "x", x) }?),
+            QUDA_USE_INIT_GUESS_YES => Some(unsafe { read(device, fields, wanted.quarks, "x", x) }?),
             _ => None,
         };
         scale(&mut sources, factor_of_sources(&wanted));
         let mut solver = Solver { state, settings, outcome: SolveOutcome::default() };
         let solutions = match (is_direct, wanted.quarks) {
             (true, quarks) => {
-                let own = if let Quarks::Wilson { kappa, .. } = quarks { 2.0 * kappa } else { 2.0 };
+                let own = if let Quarks::Wilson(WilsonQuarks { kappa, .. }) = quarks { 2.0 * kappa } else { 2.0 };
                 scale(&mut sources, 1.0 / own);
                 solver.solved(&sources, guess.as_ref())?
             }
-            (false, _) => solver.exactly(&wanted, &sources, param.tol)?,
+            (false, _) => solver.exactly(&wanted, &sources, guess, param.tol)?,
         };
         if is_on(param.compute_action) {
             // SAFETY: as above.
-            let b = unsafe { read(device, fields, wanted.quarks, "b", &b[..1]) }?;
-            param.action = action(state, &[1.0], &b, &solutions)?;
+            let b = unsafe { read(solver.state.device()?, fields, wanted.quarks, "b", &b[..1]) }?;
+            param.action = action(solver.state, &[1.0], &b, &solutions)?;
         }
         // SAFETY: as above.
-        unsafe { write(device, fields, "x", x, &solutions) }?;
+        unsafe { write(solver.state.device()?, fields, "x", x, &solutions) }?;
         solver.outcome.store(param, &vec![param.tol; x.len()]);
         Ok(())
     })
@@ -386,14 +427,11 @@ unsafe fn solve_shifted_systems(
     let wanted = Wanted::of(&QudaInvertParam { mass, ..*param })?;
     let quarks = match (wanted.quarks, wanted.complement, wanted.form) {
         (Quarks::Staggered { .. }, Some(_), Form::Plain { .. }) => None,
-        (Quarks::Wilson { kappa, has_clover }, Some(of), Form::Normal) if of.parity == 0 => {
-            let schur = if of.is_asymmetric { Schur::Asymmetric } else { Schur::Symmetric };
-            Some((kappa, has_clover, schur))
-        }
+        (Quarks::Wilson(quarks), Some(complement), Form::Normal) => Some((quarks, complement)),
         _ => {
             return Err(Failure::refused(
                 "solution_type and matpc_type: several offsets are offered with QUDA_MATPC_SOLUTION for staggered \
-                 quarks, and with QUDA_MATPCDAG_MATPC_SOLUTION on even sites for others",
+                 quarks, and with QUDA_MATPCDAG_MATPC_SOLUTION for others",
             ));
         }
     };
@@ -420,10 +458,10 @@ unsafe fn solve_shifted_systems(
             Some(quarks) => solver.solved_with_complements(&wanted, quarks, &sources, &offsets, &tolerances)?,
         };
         if is_on(param.compute_action) {
-            param.action = action(state, &param.residue[..count], &sources, &solutions)?;
+            param.action = action(solver.state, &param.residue[..count], &sources, &solutions)?;
         }
         // SAFETY: as above.
-        unsafe { write(device, fields, "x", x, &solutions) }?;
+        unsafe { write(solver.state.device()?, fields, "x", x, &solutions) }?;
         let residuals = &solver.outcome.residuals;
         param.true_res_offset.iter_mut().zip(residuals).for_each(|(to, residual)| *to = *residual);
         param.iter_res_offset.iter_mut().zip(residuals).for_each(|(to, residual)| *to = *residual);

@@ -136,7 +136,11 @@ impl<'a> CloverDirac<'a> {
     }
     /// The Schur complement of the even sites, or its adjoint; zero on the odd sites.
     pub fn schur(&self, schur: Schur, dagger: bool, psi: &HostSpinor) -> HostSpinor {
-        let even = on_parity(0, psi);
+        self.schur_on(0, schur, dagger, psi)
+    }
+    /// The Schur complement of the sites of a parity, or its adjoint; zero on the other sites.
+    pub fn schur_on(&self, parity: usize, schur: Schur, dagger: bool, psi: &HostSpinor) -> HostSpinor {
+        let even = on_parity(parity, psi);
         let (minus, hops) = (-self.hop() * self.hop(), |psi: &HostSpinor| self.hopping(dagger, psi));
         let divide = |psi: &HostSpinor| self.clover(true, psi);
         match (schur, dagger) {

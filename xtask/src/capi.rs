@@ -233,7 +233,7 @@ const PYQUDA: &str = "pyquda==0.10.54";
 /// Scripts that use PyQUDA.
 const SCRIPTS: [&str; 2] = ["pyquda_pion.py", "pyquda_calls.py"];
 
-/// Builds PyQUDA against QUDA's interface as [`check`] made it, and runs scripts with it. Returns the reason if this was left out because
+/// Builds PyQUDA against QUDA's interface as [`check`] made it, and runs scripts with it, and MILC's calls without it. Returns the reason if this was left out because
 /// packages could not be installed.
 pub fn pyquda(root: &Path, mpi: bool) -> Result<Option<String>> {
     match built_pyquda(root) {
@@ -248,6 +248,9 @@ pub fn pyquda(root: &Path, mpi: bool) -> Result<Option<String>> {
                 script.arg(root.join("quda/tests").join(name)).current_dir(&folder);
                 process::run(script.args(refdata.is_dir().then_some(&refdata)))?;
             }
+            println!("--- milc_calls.py");
+            let library = process::target(root).join("capi-check").join(QUDA.folder).join("lib/libquda.so");
+            process::run(packages.python(&[])?.arg(root.join("quda/tests/milc_calls.py")).arg(library))?;
             if mpi {
                 println!("--- pyquda_ranks.py with one process, and with two");
                 let (ranks, results) = (root.join("quda/tests/pyquda_ranks.py"), folder.join("pyquda-ranks.npz"));

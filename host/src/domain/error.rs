@@ -106,6 +106,14 @@ pub enum DeviceError {
          configuration"
     )]
     NoThinLinks,
+    /// A clover term was supplied where one made from the links is needed.
+    #[error(
+        "{what}: not possible with a clover term that the caller supplies, because this needs a term made from the links"
+    )]
+    GivenTerm {
+        /// Name of the part that needs a term made from the links.
+        what: &'static str,
+    },
     /// A tadpole factor was requested from the mean plaquette, which is unknown.
     #[error("the tadpole factor needs the mean plaquette, which is not known here: give a number")]
     NoTadpole,

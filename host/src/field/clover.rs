@@ -1,14 +1,41 @@
 //! The clover term on a device.
+use super::array::DeviceArray;
 use super::gauge_field::GaugeField;
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
 use gpu_kernels::clover::{
-    CLOVER_CONVERT, CLOVER_EXPONENTIAL, CLOVER_INVERSE, CLOVER_TERM, CloverConvert, CloverExponential, CloverInverse,
-    CloverTerm,
+    CLOVER_CONVERT, CLOVER_EXPONENTIAL, CLOVER_INVERSE, CLOVER_PACK, CLOVER_TERM, CloverConvert, CloverExponential,
+    CloverInverse, CloverPack, CloverTerm,
 };
 use gpu_kernels::field::Clover;
 use gpu_kernels::storage::padded;
 use gpu_kernels::{Format, Precision};
+use num_complex::Complex64;
+use std::cmp::Ordering;
+
+/// Hermitian 6×6 matrix of a clover term on the host, which acts on two spins of three colours; the index of a row or column is 3 · spin +
+/// colour.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HermitianBlock {
+    /// Diagonal.
+    pub diagonal: [f64; 6],
+    /// Elements below the diagonal, row by row.
+    pub lower: [Complex64; 15],
+}
+
+impl HermitianBlock {
+    /// Returns all elements, row by row.
+    pub fn matrix(&self) -> [[Complex64; 6]; 6] {
+        let below = |row: usize, column: usize| self.lower[row * (row - 1) / 2 + column];
+        std::array::from_fn(|row| {
+            std::array::from_fn(|column| match row.cmp(&column) {
+                Ordering::Equal => self.diagonal[row].into(),
+                Ordering::Greater => below(row, column),
+                Ordering::Less => below(column, row).conj(),
+            })
+        })
+    }
+}
 
 /// The clover term A and its inverse on all sites, each as two Hermitian 6×6 blocks for each site, in one precision.
 pub struct DeviceClover {
@@ -58,6 +85,39 @@ fn make_term(gauge: &GaugeField, out: Clover, parity: usize, diagonal: f64, coef
 }
 
 impl DeviceClover {
+    /// Copies a clover term from the host, in double precision. `blocks` has two blocks for each site in lexicographic order, for the upper
+    /// and for the lower spins in the DeGrand–Rossi basis; `diagonal` is the value of A where links are 1.
+    ///
+    /// # Errors
+    /// Another number of blocks than the lattice needs, and failures of the device.
+    pub fn of_host(domain: &Domain, diagonal: f64, blocks: &[[HermitianBlock; 2]]) -> Result<Self> {
+        let (found, expected) = (blocks.len(), domain.local().volume());
+        if found != expected {
+            return Err(DeviceError::OtherCount { found, expected });
+        }
+        let numbers = |block: &HermitianBlock| -> [Complex64; 21] {
+            std::array::from_fn(|k| if k < 6 { block.diagonal[k].into() } else { block.lower[k - 6] })
+        };
+        let numbers: Vec<Complex64> = blocks.iter().flatten().flat_map(numbers).collect();
+        let mut host = DeviceArray::zero(domain.backend(), numbers.len(), "the upload of a clover term")?;
+        host.upload(0, &numbers)?;
+        let clover = Self::empty(domain, Precision::Double, diagonal)?;
+        let (backend, sites) = (domain.backend(), domain.half_sites());
+        for parity in 0..2 {
+            let (out, geometry) = (clover.blocks(parity, false), domain.geometry());
+            let kernel = CloverPack { host: host.view(), out, geometry, parity: parity as u32 };
+            backend.launch(&CLOVER_PACK, Format::NONE, &kernel, sites, 1)?;
+        }
+        clover.invert()
+    }
+    /// Computes A⁻¹ from A.
+    fn invert(self) -> Result<Self> {
+        for parity in 0..2 {
+            let kernel = CloverInverse { input: self.blocks(parity, false), out: self.blocks(parity, true) };
+            self.domain.backend().launch(&CLOVER_INVERSE, Format::NONE, &kernel, self.domain.half_sites(), 1)?;
+        }
+        Ok(self)
+    }
     fn empty(domain: &Domain, precision: Precision, diagonal: f64) -> Result<Self> {
         let what = format!("the clover term in {precision} precision on {}", domain.local());
         let bytes = Self::bytes_for(precision, domain.half_sites() as usize);
@@ -97,10 +157,8 @@ impl DeviceClover {
         let clover = Self::empty(domain, Precision::Double, diagonal)?;
         for parity in 0..2 {
             make_term(gauge, clover.blocks(parity, false), parity, diagonal, [space, time])?;
-            let inverse = CloverInverse { input: clover.blocks(parity, false), out: clover.blocks(parity, true) };
-            domain.backend().launch(&CLOVER_INVERSE, Format::NONE, &inverse, domain.half_sites(), 1)?;
         }
-        Ok(clover)
+        clover.invert()
     }
     /// Replaces the clover term A = d + X by the exponential clover term d exp(X/d), and A⁻¹ by the inverse of that term (Francis et al.
     /// 2020, eq. 2). The number d is [`diagonal`](Self::diagonal).

@@ -16,8 +16,8 @@ mod shape;
 mod space;
 
 pub use array::DeviceArray;
-pub use clover::DeviceClover;
 pub(crate) use clover::HermitianBlocks;
+pub use clover::{DeviceClover, HermitianBlock};
 pub(crate) use coarse::CoarseMatrices;
 pub use device::{DeviceField, FullField};
 pub use gauge::DeviceGauge;

@@ -23,7 +23,7 @@ pub enum Schur {
     Asymmetric,
 }
 
-/// Schur complement M̂ of a Wilson-like operator on the even sites, with the conversion of the full system M ψ = η to M̂ ψ_e = η̂ and back
+/// Schur complement M̂ of a Wilson-like operator on the even sites, or on the sites that [`on_parity`](Self::on_parity) chooses, with the conversion of the full system M ψ = η to M̂ ψ_e = η̂ and back
 /// (Clark et al. 2009, eq. 2; Babich, Clark and Joó 2010).
 ///
 /// A is s B. If A is a number, as for the Wilson operator, B is 1; otherwise s is 1. With κ = h/s, M̂ = 1 − κ² B⁻¹ D B⁻¹ D and η̂ = A⁻¹
@@ -32,6 +32,7 @@ pub struct EvenOddWilson {
     wilson: Wilson,
     diagonal: Diagonal,
     schur: Schur,
+    parity: usize,
     odd: RefCell<DeviceField>,
     /// Intermediate field for the dagger of the symmetric complement and for M itself; `None` if A is a number.
     even: Option<RefCell<DeviceField>>,
@@ -56,7 +57,13 @@ impl EvenOddWilson {
         let field = || wilson.zero(nrhs).map(RefCell::new);
         let even = diagonal.term().map(|_| field()).transpose()?;
         let odd = field()?;
-        Ok(EvenOddWilson { wilson, diagonal, schur, odd, even })
+        Ok(EvenOddWilson { wilson, diagonal, schur, parity: 0, odd, even })
+    }
+    /// Returns the complement on the sites of a parity, for which "even" stands in descriptions of M̂. Only M̂ and M̂† are on these sites;
+    /// conversions of the full system are those of the even sites.
+    #[must_use]
+    pub fn on_parity(self, parity: usize) -> Self {
+        EvenOddWilson { parity, ..self }
     }
     /// Returns the Wilson operator, which computes the hopping term.
     pub fn wilson(&self) -> &Wilson {
@@ -121,35 +128,35 @@ impl EvenOddWilson {
         WilsonHop { diagonal: self.diagonal.arguments(form), interior: self.diagonal.kernels().inverse, ..hop }
     }
     fn schur(&self, dagger: bool, x: &DeviceField, out: &mut DeviceField) -> Result {
-        let kappa = self.kappa();
+        let (kappa, here, there) = (self.kappa(), self.parity, 1 - self.parity);
         let mut odd = self.odd.borrow_mut();
         match (self.schur, dagger, &self.even) {
             // M̂ x = x − κ² B⁻¹ D B⁻¹ D x. If B is 1, M̂† x has D† in place of D.
             (Schur::Symmetric, false, _) | (Schur::Symmetric, true, None) => {
-                self.dslash(1, dagger, x, &mut odd)?;
-                let hop = WilsonHop::sum(0, dagger, (1.0, x), (-kappa * kappa, &odd), out);
+                self.dslash(there, dagger, x, &mut odd)?;
+                let hop = WilsonHop::sum(here, dagger, (1.0, x), (-kappa * kappa, &odd), out);
                 self.wilson.launch(&self.with_inverse(hop))
             }
             // M̂† x = x − κ² D† B⁻† D† B⁻† x
             (Schur::Symmetric, true, Some(even)) => {
                 let mut even = even.borrow_mut();
-                self.apply_diagonal(DiagonalForm { parity: 0, inverse: true, dagger: true }, x, &mut even)?;
-                self.dslash(1, true, &even, &mut odd)?;
-                self.wilson.dslash_add(0, true, (1.0, x), (-kappa * kappa, &odd), out)
+                self.apply_diagonal(DiagonalForm { parity: here, inverse: true, dagger: true }, x, &mut even)?;
+                self.dslash(there, true, &even, &mut odd)?;
+                self.wilson.dslash_add(here, true, (1.0, x), (-kappa * kappa, &odd), out)
             }
             // M̂ x = A x − h κ D B⁻¹ D x
             (Schur::Asymmetric, ..) => {
-                self.dslash(1, dagger, x, &mut odd)?;
-                let diagonal = self.diagonal.arguments(DiagonalForm { parity: 0, inverse: false, dagger });
+                self.dslash(there, dagger, x, &mut odd)?;
+                let diagonal = self.diagonal.arguments(DiagonalForm { parity: here, inverse: false, dagger });
                 let hop = -self.wilson.params().hop() * kappa;
                 match self.diagonal.kernels().term {
                     Some(interior) => {
-                        let hop = WilsonHop::sum(0, dagger, (1.0, x), (hop, &odd), out);
+                        let hop = WilsonHop::sum(here, dagger, (1.0, x), (hop, &odd), out);
                         self.wilson.launch(&WilsonHop { diagonal, interior, ..hop })
                     }
                     None => {
                         self.launch_diagonal(diagonal, x, out)?;
-                        self.wilson.launch(&WilsonHop::sum(0, dagger, (1.0, out), (hop, &odd), out))
+                        self.wilson.launch(&WilsonHop::sum(here, dagger, (1.0, out), (hop, &odd), out))
                     }
                 }
             }
@@ -165,8 +172,8 @@ impl EvenOddWilson {
     ) -> Result<PartialSums> {
         let kappa = self.kappa();
         let mut odd = self.odd.borrow_mut();
-        self.dslash(1, false, x, &mut odd)?;
-        let hop = self.with_inverse(WilsonHop::sum(0, false, (1.0, x), (-kappa * kappa, &odd), out));
+        self.dslash(1 - self.parity, false, x, &mut odd)?;
+        let hop = self.with_inverse(WilsonHop::sum(self.parity, false, (1.0, x), (-kappa * kappa, &odd), out));
         self.wilson.launch_sums(&hop, self.diagonal.kernels(), sums, target)
     }
 }

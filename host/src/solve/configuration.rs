@@ -11,13 +11,13 @@ use super::request::Request;
 use super::schwarz::Schwarz;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{Fermion, HostField, HostGauge};
-use crate::field::{DeviceGauge, FieldShape, FullField, GaugeField, HopPhases};
+use crate::field::{DeviceClover, DeviceGauge, FieldShape, FullField, GaugeField, HopPhases};
 use crate::gauge::fixing::{Transformation, temporal_gauge_on};
 use crate::multigrid::{CycleResult, MakeOperator, Multigrid, MultigridParams, NearNullVectors};
 use crate::operators::fat_links::Improvement;
 use crate::operators::{
-    BoundaryAngles, Diagonal, EvenOdd, EvenOddWilson, MrInBlocks, Operator, OperatorForm, OperatorLinks, Smearing,
-    StaggeredLinks, StaggeredOperator, TimeBoundary, WilsonLike,
+    BoundaryAngles, CLOVER, Diagonal, EvenOdd, EvenOddWilson, MrInBlocks, Operator, OperatorForm, OperatorLinks,
+    Smearing, StaggeredLinks, StaggeredOperator, TimeBoundary, WilsonLike,
 };
 use formats::WilsonFormats;
 use gpu_kernels::{LinkStorage, Precision};
@@ -42,6 +42,8 @@ pub struct Configuration<'g> {
     multigrid: RefCell<Option<(WilsonLike, Rc<Multigrid>)>>,
     /// Near-null vectors supplied for multigrid, with their operator.
     near_null_vectors: RefCell<Option<(WilsonLike, NearNullVectors)>>,
+    /// Clover term that replaces those that would be made from the links.
+    given_term: RefCell<Option<Diagonal>>,
     singular: Cell<Option<bool>>,
     /// The configuration in temporal gauge, and the transformation to it.
     temporal: OnceCell<Box<(Configuration<'static>, Transformation)>>,
@@ -78,6 +80,7 @@ impl<'g> Configuration<'g> {
             cache: LinkCache::default(),
             improved: Slot::default(),
             multigrid: RefCell::default(),
+            given_term: RefCell::default(),
             near_null_vectors: RefCell::default(),
             singular: Cell::default(),
             temporal: OnceCell::new(),
@@ -95,6 +98,7 @@ impl<'g> Configuration<'g> {
         if let Some(there) = self.temporal.get() {
             return Ok(there);
         }
+        self.expect_own_term("temporal gauge")?;
         let gauge = self.gauge()?;
         self.domain.expect("a gauge field", gauge.lattice())?;
         let (fixed, transformation) = temporal_gauge_on(&self.domain, gauge)?;
@@ -137,7 +141,23 @@ impl<'g> Configuration<'g> {
         if operator.has_number() {
             return Ok(Diagonal::number(operator.wilson.diagonal()));
         }
+        if let Some(given) = &*self.given_term.borrow() {
+            return match std::ptr::eq(operator.definition, &CLOVER) {
+                true => Ok(given.clone()),
+                false => Err(DeviceError::GivenTerm { what: operator.definition.name }),
+            };
+        }
         self.cache.terms.only(operator.into(), || self.with_device_links(|links| operator.diagonal(links)))
+    }
+    /// Supplies a clover term in double precision, which replaces those of Wilson-clover operators until the next call. Solves fail for
+    /// operators of another mass than that of the term's [diagonal](DeviceClover::diagonal).
+    pub fn set_clover_term(&self, term: DeviceClover) {
+        self.multigrid.take();
+        *self.given_term.borrow_mut() = Some(term.into());
+    }
+    /// Fails if a clover term was supplied: `what` needs a term that is made from its own links.
+    pub(super) fn expect_own_term(&self, what: &'static str) -> Result {
+        if self.given_term.borrow().is_some() { Err(DeviceError::GivenTerm { what }) } else { Ok(()) }
     }
     /// Supplies near-null vectors of an operator on these links, for a multigrid setup with the same number of vectors. They also suit
     /// operators that differ in mass or in the coefficients of the diagonal term.

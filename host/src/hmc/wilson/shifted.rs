@@ -4,35 +4,34 @@ use super::{WilsonQuarks, space};
 use crate::field::DeviceField;
 use crate::hmc::HmcError;
 use crate::hmc::fermions::ShiftedSolver;
-use crate::hmc::links::EvolvingLinks;
+use crate::hmc::links::{EvolvingLinks, StopSignal};
 use crate::hmc::momenta::MomentumField;
 use crate::hmc::poles::{self, SolverCounts};
+use crate::operators::EvenOddWilson;
 use gpu_kernels::Precision;
 use solvers::{LinearOperator, Normal, VectorSpace};
 
 /// Solutions of systems that differ by a shift.
 pub struct ShiftedSolutions {
-    /// Solutions in double precision on the even sites, in the order of the shifts.
+    /// Solutions in double precision on the sites of the complement, in the order of the shifts.
     pub solutions: Vec<DeviceField>,
     /// Number of iterations of multi-shift CG.
     pub iterations: usize,
 }
 
-/// *Collective.* Solves (M̂†M̂ + σ_j) x_j = b on the even sites by multi-shift CG in double precision.
+/// *Collective.* Solves (M̂†M̂ + σ_j) x_j = b by multi-shift CG in double precision, for a complement M̂ in double precision.
 ///
 /// # Errors
 /// Solvers that give up, and failures of the device.
 pub fn solve_shifted(
-    quarks: &WilsonQuarks,
-    links: &EvolvingLinks,
+    operator: &EvenOddWilson,
     solver: &ShiftedSolver,
     shifts: &[f64],
     b: &DeviceField,
 ) -> Result<ShiftedSolutions, HmcError> {
-    let operator = quarks.on(links, Precision::Double, b.nrhs())?;
     let space = space(b.domain(), Precision::Double, b.nrhs());
-    let (normal, counts) = (Normal::new(&space, &operator)?, SolverCounts::default());
-    let solutions = poles::solutions(&normal, shifts, solver, false, b, ("quarks", &counts, links.stop()))?;
+    let (normal, counts) = (Normal::new(&space, operator)?, SolverCounts::default());
+    let solutions = poles::solutions(&normal, shifts, solver, false, b, ("quarks", &counts, &StopSignal::default()))?;
     Ok(ShiftedSolutions { solutions, iterations: counts.iterations.get() })
 }
 

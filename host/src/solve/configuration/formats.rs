@@ -51,6 +51,7 @@ impl<'c, 'g> WilsonFormats<'c, 'g> {
             return MrInBlocks::new(operator, params, self.nrhs);
         }
         let width = schwarz.overlap;
+        self.configuration.expect_own_term("overlapping blocks")?;
         let (links, term) = self.configuration.with_device_links(|gauge| {
             let gauge = gauge.with_ghost_zone(width as u32)?.expect("the request was checked");
             let term = self.operator.diagonal(&gauge)?.convert(precision)?;
