@@ -29,7 +29,9 @@ unsafe fn on_fields(
     work: impl FnOnce(&State, &HostFields) -> Outcome<HostFields>,
 ) -> Outcome {
     State::with(|state| {
-        let fields = Fields { lattice: state.wilson()?.links.part.local, sites: Sites::All, width };
+        // Spins do not mix, so the basis does not matter.
+        let lattice = state.wilson()?.links.part.local;
+        let fields = Fields { lattice, sites: Sites::All, width, is_chiral: false };
         // SAFETY: the promise of the caller's caller.
         let from = unsafe { read(state.device()?, fields, kind(is_staggered), "h_in", &[input]) }?;
         let image = work(state, &from)?;

@@ -102,7 +102,7 @@ quda_functions! {
     fn computeGaugeFixingFFTQuda(gauge: *mut c_void, gauge_dir: u32, Nsteps: u32, verbose_interval: u32, alpha: f64, autotune: u32, tolerance: f64, stopWtheta: u32, param: *mut QudaGaugeParam) -> i32 = smearing::fix_by_descent;
     fn blasGEMMQuda(arrayA: *mut c_void, arrayB: *mut c_void, arrayC: *mut c_void, native: QudaBoolean, param: *mut QudaBLASParam);
     fn blasLUInvQuda(Ainv: *mut c_void, A: *mut c_void, use_native: QudaBoolean, param: *mut QudaBLASParam);
-    fn flushChronoQuda(index: i32);
+    fn flushChronoQuda(index: i32) = solve::flush_guesses;
     fn newDeflationQuda(param: *mut QudaEigParam) -> *mut c_void;
     fn destroyDeflationQuda(df_instance: *mut c_void);
     fn setMPICommHandleQuda(mycomm: *mut c_void) = processes::set_communicator;

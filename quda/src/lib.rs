@@ -7,9 +7,16 @@
 //! | [`define`] | macros that turn the tables into Rust and into descriptions |
 //! | [`headers`] | headers, made of the descriptions |
 //! | [`call`] | shared parts of all calls: one thread, traces, failures |
-//! | [`setup`] | start and end, parameters, verbosity, and what the interface keeps |
-//! | [`order`] | orders of fields in the memory of applications |
-//! | [`links`], [`solve`] | links and clover terms; solves and products |
+//! | [`check`] | checks of pointers, structures and values of fields |
+//! | [`setup`], [`processes`] | start and end, parameters and verbosity; the process grid and the communicator |
+//! | [`state`] | what the interface keeps between calls |
+//! | [`memory`], [`order`], [`fields`] | arrays of applications, orders of fields in them, and sums of fields |
+//! | [`links`], [`staggered`] | links and clover terms; fat links, phases and projections |
+//! | [`operator`], [`products`], [`covariant`] | operators on resident links, and products with them and their parts |
+//! | [`solve`], [`multigrid`] | solves |
+//! | [`loops`], [`smearing`] | observables; smearing, flow and gauge fixing |
+//! | [`momenta`], [`forces`] | molecular dynamics of links, and forces of quarks |
+//! | [`milc`] | MILC's layer over the other modules |
 #![allow(unsafe_code)]
 #![allow(clippy::too_many_arguments, reason = "calls have the arguments of the interface")]
 #![allow(non_snake_case, non_camel_case_types, reason = "names of the interface")]

@@ -34,7 +34,8 @@ const MOST_LEVELS: usize = 5;
 
 /// Reads the parameters of a structure that Ferrite has: levels, aggregates and numbers of near-null vectors. Its own choices replace the
 /// others, such as smoothers and tolerances, on which solutions do not depend.
-fn settings_of(param: &QudaMultigridParam) -> Outcome<MultigridSettings> {
+/// Aggregates that do not divide the part of a process into an even number of parts are halved until they do.
+fn settings_of(param: &QudaMultigridParam, local: [usize; 4]) -> Outcome<MultigridSettings> {
     let levels = count("n_level", param.n_level, MOST_LEVELS)?;
     let mut mistakes = Mistakes::default();
     if levels < 2 {
@@ -45,11 +46,26 @@ fn settings_of(param: &QudaMultigridParam) -> Outcome<MultigridSettings> {
     }
     mistakes.finish()?;
     let extent = |n: i32| usize::try_from(n).unwrap_or(0);
-    let blocks = param.geo_block_size[..levels - 1].iter().map(|block| [0, 1, 2, 3].map(|mu| extent(block[mu])));
+    let mut extents = local;
+    let mut blocks = Vec::new();
+    for (level, given) in param.geo_block_size[..levels - 1].iter().enumerate() {
+        let asked = [0, 1, 2, 3].map(|mu| extent(given[mu]));
+        let mut block = asked;
+        for (size, extent) in block.iter_mut().zip(extents) {
+            while *size > 1 && !extent.is_multiple_of(2 * *size) {
+                *size /= 2;
+            }
+        }
+        if block != asked {
+            say(QUDA_SUMMARIZE, &format!("WARNING: aggregates of level {level}: {block:?} instead of {asked:?}"));
+        }
+        extents = std::array::from_fn(|mu| extents[mu] / block[mu].max(1));
+        blocks.push(block);
+    }
     Ok(MultigridSettings {
         vectors: Some(extent(param.n_vec[0])),
         levels: Some(levels),
-        blocks: Some(blocks.collect()),
+        blocks: Some(blocks),
         ..MultigridSettings::default()
     })
 }
@@ -84,8 +100,8 @@ pub unsafe fn new(param: *mut QudaMultigridParam) -> Outcome<*mut c_void> {
     // SAFETY: the caller's promise.
     let param = unsafe { given(param, "param") }?;
     check_size(param.struct_size, size_of::<QudaMultigridParam>())?;
-    let settings = settings_of(param)?;
     State::with(|state| {
+        let settings = settings_of(param, state.wilson()?.links.part.local.size())?;
         param.secs = make(state, param, &settings)?;
         Ok(state.setups.keep(settings))
     })
@@ -99,9 +115,9 @@ pub unsafe fn update(instance: *mut c_void, param: *mut QudaMultigridParam) -> O
     // SAFETY: the caller's promise.
     let param = unsafe { given(param, "param") }?;
     check_size(param.struct_size, size_of::<QudaMultigridParam>())?;
-    let settings = settings_of(param)?;
     State::with(|state| {
         let place = state.setups.place(instance)?;
+        let settings = settings_of(param, state.wilson()?.links.part.local.size())?;
         param.secs = make(state, param, &settings)?;
         state.setups.0[place] = Some(settings);
         Ok(())

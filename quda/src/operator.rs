@@ -1,5 +1,6 @@
 //! Operators on resident links, and the requests of applications for them.
 use crate::check::Mistakes;
+use crate::define::UNSET_REAL;
 use crate::enums::*;
 use crate::links::{LoadedClover, LoadedLinks, multiply};
 use crate::memory::Width;
@@ -117,6 +118,8 @@ pub struct Wanted {
     pub complement: Option<Complement>,
     /// Precision of fields.
     pub width: Width,
+    /// Whether fields have the chiral basis.
+    pub is_chiral: bool,
 }
 
 impl Quarks {
@@ -145,7 +148,7 @@ impl Quarks {
         let mut twist = 0.0;
         if [QUDA_TWISTED_MASS_DSLASH, QUDA_TWISTED_CLOVER_DSLASH].contains(&param.dslash_type) {
             mistakes.expect("twist_flavor", "QudaTwistFlavorType", param.twist_flavor, &[QUDA_TWIST_SINGLET]);
-            if !param.mu.is_finite() || param.mu == crate::define::UNSET_REAL {
+            if !param.mu.is_finite() || param.mu == UNSET_REAL {
                 mistakes.add(format!("mu = {}: expected a finite number", param.mu));
             }
             twist = param.mu;
@@ -170,10 +173,21 @@ pub fn expect_fields(param: &QudaInvertParam, mistakes: &mut Mistakes) {
     mistakes.expect_location("input_location", param.input_location);
     mistakes.expect_location("output_location", param.output_location);
     mistakes.expect("dirac_order", "QudaDiracFieldOrder", param.dirac_order, &[QUDA_DIRAC_ORDER]);
-    let is_staggered = [QUDA_STAGGERED_DSLASH, QUDA_ASQTAD_DSLASH, QUDA_LAPLACE_DSLASH].contains(&param.dslash_type);
-    if !is_staggered {
-        mistakes.expect("gamma_basis", "QudaGammaBasis", param.gamma_basis, &[QUDA_DEGRAND_ROSSI_GAMMA_BASIS]);
+    if !is_staggered(param) {
+        mistakes.expect("gamma_basis", "QudaGammaBasis", param.gamma_basis, &BASES);
     }
+}
+
+/// Bases of spinors that applications may have.
+const BASES: [QudaGammaBasis; 2] = [QUDA_DEGRAND_ROSSI_GAMMA_BASIS, QUDA_CHIRAL_GAMMA_BASIS];
+
+/// Returns whether a structure describes spinors in the chiral basis.
+pub fn is_chiral(param: &QudaInvertParam) -> bool {
+    !is_staggered(param) && param.gamma_basis == QUDA_CHIRAL_GAMMA_BASIS
+}
+
+fn is_staggered(param: &QudaInvertParam) -> bool {
+    [QUDA_STAGGERED_DSLASH, QUDA_ASQTAD_DSLASH, QUDA_LAPLACE_DSLASH].contains(&param.dslash_type)
 }
 
 impl Wanted {
@@ -188,6 +202,14 @@ impl Wanted {
         mistakes.expect("dagger", "QudaDagType", param.dagger, &[QUDA_DAG_NO, QUDA_DAG_YES]);
         let normalisations = [QUDA_KAPPA_NORMALIZATION, QUDA_MASS_NORMALIZATION, QUDA_ASYMMETRIC_MASS_NORMALIZATION];
         mistakes.expect("mass_normalization", "QudaMassNormalization", param.mass_normalization, &normalisations);
+        if param.distance_pc_alpha0 != 0.0 && param.distance_pc_alpha0 != UNSET_REAL && param.distance_pc_t0 >= 0 {
+            mistakes.add(
+                "distance_pc_alpha0 and distance_pc_t0: distance preconditioning is not offered: expected 0 and -1",
+            );
+        }
+        if param.tm_rho != 0.0 && param.tm_rho != UNSET_REAL {
+            mistakes.add(format!("tm_rho = {} is not offered: expected 0", param.tm_rho));
+        }
         mistakes.expect_0("use_resident_solution", param.use_resident_solution);
         mistakes.expect_0("make_resident_solution", param.make_resident_solution);
         let is_normal = [QUDA_MATDAG_MAT_SOLUTION, QUDA_MATPCDAG_MATPC_SOLUTION].contains(&param.solution_type);
@@ -204,13 +226,13 @@ impl Wanted {
         mistakes.finish()?;
         let complement = is_complement.then(|| Complement::of(param.matpc_type));
         let form = if is_normal { Form::Normal } else { Form::Plain { dagger } };
-        let width = Width::of("cpu_prec", param.cpu_prec)?;
-        Ok(Wanted { quarks, normalisation: param.mass_normalization, form, complement, width })
+        let (width, is_chiral) = (Width::of("cpu_prec", param.cpu_prec)?, is_chiral(param));
+        Ok(Wanted { quarks, normalisation: param.mass_normalization, form, complement, width, is_chiral })
     }
     /// Returns the fields of the application.
     pub fn fields(&self, lattice: ferrite::lattice::Lattice) -> Fields {
         let sites = self.complement.map_or(Sites::All, |complement| Sites::Parity(complement.parity));
-        Fields { lattice, sites, width: self.width }
+        Fields { lattice, sites, width: self.width, is_chiral: self.is_chiral }
     }
 }
 

@@ -7,6 +7,7 @@ use ferrite::lattice::Lattice;
 use ferrite::num_complex::Complex64;
 use ferrite_tasks::{Failure, Outcome};
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::ffi::c_void;
 
 /// Returns the place of the site with the lexicographic index `site` in an order with even sites first.
@@ -291,6 +292,20 @@ pub struct Fields {
     pub sites: Sites,
     /// Precision of the numbers.
     pub width: Width,
+    /// Whether spinors have QUDA_CHIRAL_GAMMA_BASIS instead of QUDA_DEGRAND_ROSSI_GAMMA_BASIS.
+    pub is_chiral: bool,
+}
+
+/// Changes spinors from the chiral basis to the one of DeGrand and Rossi, or back: both have the same matrix, (−χ₃, χ₂, χ₁, −χ₀).
+fn change_basis(numbers: &mut [Complex64]) {
+    for site in numbers.chunks_mut(12) {
+        for colour in 0..3 {
+            site.swap(colour, 9 + colour);
+            site.swap(3 + colour, 6 + colour);
+            site[colour] = -site[colour];
+            site[9 + colour] = -site[9 + colour];
+        }
+    }
 }
 
 impl Fields {
@@ -323,6 +338,9 @@ impl Fields {
                 reals[first..first + count].copy_from_slice(from);
             }),
         }
+        if self.is_chiral {
+            change_basis(field.numbers_mut());
+        }
         Ok(field)
     }
     /// Writes the part of a field that the array has.
@@ -337,7 +355,11 @@ impl Fields {
         field: &HostField<T>,
     ) -> Outcome {
         let (count, half) = (2 * T::COMPONENTS, self.lattice.volume() / 2);
-        let reals: &[f64] = bytemuck::cast_slice(field.numbers());
+        let mut changed = Cow::Borrowed(field.numbers());
+        if self.is_chiral {
+            change_basis(changed.to_mut());
+        }
+        let reals: &[f64] = bytemuck::cast_slice(&changed);
         let numbers = match self.sites {
             Sites::All => even_first(self.lattice, count, reals),
             Sites::Parity(parity) => (0..half)

@@ -4,7 +4,8 @@ use crate::enums::*;
 use crate::fields::{add, epsilon, keep_parity, scale};
 use crate::memory::Width;
 use crate::operator::{
-    Complement, Form, Quarks, Wanted, WilsonQuarks, expect_fields, part_of, prepare, prepared, read, wilson_like, write,
+    Complement, Form, Quarks, Wanted, WilsonQuarks, expect_fields, is_chiral, part_of, prepare, prepared, read,
+    wilson_like, write,
 };
 use crate::order::{Fields, Sites};
 use crate::state::State;
@@ -308,7 +309,7 @@ unsafe fn hops_of_several(
     State::with(|state| {
         let lattice = part_of(state, quarks)?.local;
         prepare(state, quarks)?;
-        let there = Fields { lattice, sites: Sites::Parity(1 - parity), width };
+        let there = Fields { lattice, sites: Sites::Parity(1 - parity), width, is_chiral: is_chiral(param) };
         // SAFETY: the promise of the caller's caller.
         let from = unsafe { read(state.device()?, there, quarks, "h_in", input) }?;
         let image = match quarks {
@@ -359,7 +360,7 @@ pub unsafe fn clover(
     State::with(|state| {
         let lattice = part_of(state, quarks)?.local;
         prepare(state, quarks)?;
-        let fields = Fields { lattice, sites: Sites::Parity(parity), width };
+        let fields = Fields { lattice, sites: Sites::Parity(parity), width, is_chiral: is_chiral(param) };
         // SAFETY: as above.
         let from = unsafe { read(state.device()?, fields, quarks, "h_in", &[input]) }?;
         let form = DiagonalForm { parity, inverse: inverse != 0, dagger: false };

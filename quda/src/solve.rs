@@ -48,6 +48,11 @@ pub unsafe fn invert_several(x: *mut *mut c_void, b: *mut *mut c_void, param: *m
     unsafe { solve(x, b, param) }
 }
 
+/// Does nothing: solves do not keep earlier solutions for guesses.
+pub fn flush_guesses(_index: i32) -> Outcome {
+    Ok(())
+}
+
 /// Largest number of corrections of solves of which Ferrite solves another form.
 const MOST_CORRECTIONS: usize = 5;
 
@@ -276,6 +281,15 @@ impl Solver<'_> {
         let sum = |mine: f64| Ok(comm.numbers(mine)?.into_iter().sum::<f64>().sqrt());
         squares(fields).into_iter().map(sum).collect()
     }
+    /// Returns the factor that makes a tolerance relative to the norms of the sources, for a residual that may be absolute.
+    fn factor_of_tolerance(&self, residual_type: QudaResidualType, sources: &HostFields) -> Outcome<f64> {
+        if residual_type == i32::MIN || residual_type & QUDA_L2_ABSOLUTE_RESIDUAL == 0 {
+            return Ok(1.0);
+        }
+        let largest = self.norms(sources)?.into_iter().fold(0.0, f64::max).max(1e-300);
+        let is_both = residual_type & QUDA_L2_RELATIVE_RESIDUAL != 0;
+        Ok(if is_both { (1.0 / largest).min(1.0) } else { 1.0 / largest })
+    }
     /// Solves with the product of [`product`], from a guess or from 0: each solve lowers the residual, and the last product decides.
     fn exactly(
         &mut self,
@@ -364,13 +378,16 @@ unsafe fn solve(x: &[*mut c_void], b: &[*mut c_void], param: &mut QudaInvertPara
         };
         scale(&mut sources, factor_of_sources(&wanted));
         let mut solver = Solver { state, settings, outcome: SolveOutcome::default() };
+        // An absolute residual may be above the norm of the source.
+        let tol = (param.tol * solver.factor_of_tolerance(param.residual_type, &sources)?).min(0.99);
+        solver.settings.tol = Some(tol);
         let solutions = match (is_direct, wanted.quarks) {
             (true, quarks) => {
                 let own = if let Quarks::Wilson(WilsonQuarks { kappa, .. }) = quarks { 2.0 * kappa } else { 2.0 };
                 scale(&mut sources, 1.0 / own);
                 solver.solved(&sources, guess.as_ref())?
             }
-            (false, _) => solver.exactly(&wanted, &sources, guess, param.tol)?,
+            (false, _) => solver.exactly(&wanted, &sources, guess, tol)?,
         };
         if is_on(param.compute_action) {
             // SAFETY: as above.
@@ -379,7 +396,7 @@ unsafe fn solve(x: &[*mut c_void], b: &[*mut c_void], param: &mut QudaInvertPara
         }
         // SAFETY: as above.
         unsafe { write(solver.state.device()?, fields, "x", x, &solutions) }?;
-        solver.outcome.store(param, &vec![param.tol; x.len()]);
+        solver.outcome.store(param, &vec![tol; x.len()]);
         Ok(())
     })
 }

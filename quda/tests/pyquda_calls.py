@@ -541,6 +541,27 @@ def test_terms_of_sites():
             param.dslash_type = kinds.QUDA_TWISTED_CLOVER_DSLASH if has_clover else kinds.QUDA_TWISTED_MASS_DSLASH
             term = blocks + 2j * kappa * mu * gamma5
             check_operator(f"twisted mass, clover {has_clover}", param, links, kappa, term)
+            check_basis_and_residual(param)
+
+
+def check_basis_and_residual(param):
+    """Compares a product in the chiral basis with the one in the usual basis, and solves to an absolute residual."""
+    spinors = np.ascontiguousarray(core.evenodd(spinor(53), [0, 1, 2, 3]))
+    chiral = lambda psi: np.stack([-psi[..., 3, :], psi[..., 2, :], psi[..., 1, :], -psi[..., 0, :]], -2)
+    param.solution_type, param.dagger = enums.QudaSolutionType.QUDA_MAT_SOLUTION, enums.QudaDagType.QUDA_DAG_NO
+    out, other = np.zeros_like(spinors), np.zeros_like(spinors)
+    quda.MatQuda(pointer(out), pointer(spinors), param)
+    param.gamma_basis = enums.QudaGammaBasis.QUDA_CHIRAL_GAMMA_BASIS
+    given = np.ascontiguousarray(chiral(spinors))
+    quda.MatQuda(pointer(other), pointer(given), param)
+    expect("product in the chiral basis", other, chiral(out), 1e-15)
+    param.residual_type = enums.QudaResidualType.QUDA_L2_ABSOLUTE_RESIDUAL
+    param.tol = 1e-8
+    quda.invertQuda(pointer(other), pointer(given), param)
+    again = np.zeros_like(spinors)
+    quda.MatQuda(pointer(again), pointer(other), param)
+    residual = np.linalg.norm(again - given)
+    assert 1e-10 < residual < 1.1e-8, f"absolute residual: {residual:.1e}"
 
 
 def test_multigrid():

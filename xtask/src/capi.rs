@@ -86,6 +86,9 @@ add_executable(with-shared solve.c)
 target_link_libraries(with-shared Ferrite::ferrite m)
 add_executable(with-static solve.c)
 target_link_libraries(with-static Ferrite::static)
+find_package(QUDA REQUIRED CONFIG)
+add_executable(calls calls.c)
+target_link_libraries(calls QUDA::quda)
 ";
 
 /// Runs the command.
@@ -150,15 +153,19 @@ pub fn check(root: &Path, workspace: &[&str], features: &[String]) -> Result<Opt
     let project = folder.join("cmake");
     fs::create_dir_all(&project).with_context(|| format!("{} cannot be created", project.display()))?;
     fs::copy(root.join("capi/examples/solve.c"), project.join("solve.c")).context("the example cannot be copied")?;
+    fs::copy(root.join("quda/tests/calls.c"), project.join("calls.c")).context("the calls cannot be copied")?;
     fs::write(project.join("CMakeLists.txt"), CMAKE_PROJECT).context("the project cannot be written")?;
     let build = project.join("build");
     let mut configure = Command::new("cmake");
-    configure.arg("-S").arg(&project).arg("-B").arg(&build).arg(format!("-DCMAKE_PREFIX_PATH={}", folder.display()));
+    let quda = folder.join(QUDA.folder);
+    let prefixes = format!("-DCMAKE_PREFIX_PATH={};{}", folder.display(), quda.display());
+    configure.arg("-S").arg(&project).arg("-B").arg(&build).arg(prefixes);
     process::capture(&mut configure)?;
     process::capture(Command::new("cmake").arg("--build").arg(&build))?;
     for program in ["with-shared", "with-static"] {
         process::run(&mut Command::new(build.join(program)))?;
     }
+    process::capture(Command::new(build.join("calls")).arg("start"))?;
     println!("--- solve.c with pkg-config");
     let mut ask = Command::new("pkg-config");
     ask.args(["--cflags", "--libs", "ferrite"]).env("PKG_CONFIG_PATH", lib.join("pkgconfig"));
@@ -335,6 +342,7 @@ impl Library {
                 symlink(format!("{}.{end}", self.name), lib.join(&name))
                     .with_context(|| format!("{name} cannot be linked"))?;
             }
+            quda_for_cmake(&lib)?;
         }
         for (end, option) in [("so", "-D"), ("a", "-g")] {
             expect_names(&lib.join(format!("{}.{end}", self.name)), option, &names)?;
@@ -430,6 +438,18 @@ fn descriptions(lib: &Path, mpi: bool) -> Result<()> {
          set(PACKAGE_VERSION_COMPATIBLE TRUE)\nendif()\n"
     );
     write("cmake/Ferrite", "FerriteConfigVersion.cmake", &checked)
+}
+
+/// Writes the file with which `find_package(QUDA CONFIG)` of applications finds the library, as the target `QUDA::quda`.
+fn quda_for_cmake(lib: &Path) -> Result<()> {
+    let folder = lib.join("cmake/QUDA");
+    fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+    let text = "get_filename_component(QUDA_PREFIX \"${CMAKE_CURRENT_LIST_DIR}/../../..\" ABSOLUTE)\n\
+                if(NOT TARGET QUDA::quda)\n  add_library(QUDA::quda SHARED IMPORTED)\n  \
+                set_target_properties(QUDA::quda PROPERTIES\n    \
+                IMPORTED_LOCATION \"${QUDA_PREFIX}/lib/libquda.so\"\n    \
+                INTERFACE_INCLUDE_DIRECTORIES \"${QUDA_PREFIX}/include\")\nendif()\n";
+    fs::write(folder.join("QUDAConfig.cmake"), text).context("QUDAConfig.cmake cannot be written")
 }
 
 /// Fails unless a library defines the functions and no other global symbol.
