@@ -16,7 +16,7 @@ use std::ffi::c_void;
 /// Returns whether fields have spin or not, in the form that reading them needs.
 fn kind(is_staggered: bool) -> Quarks {
     match is_staggered {
-        true => Quarks::Staggered { mass: 0.0, is_improved: false, kappa: 0.5 },
+        true => Quarks::Staggered { mass: 0.0, is_improved: false },
         false => Quarks::Wilson(WilsonQuarks { kappa: 0.5, has_clover: false, twist: 0.0 }),
     }
 }

@@ -153,7 +153,7 @@ pub unsafe fn kick_hisq(
     let boundary = if thin.factors.is_antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic };
     let params = StaggeredParams { phases, ..StaggeredParams::new(0.0, boundary) };
     let fields = Fields { lattice: part.local, sites: Sites::All, width: vectors.width, is_chiral: false };
-    let staggered = Quarks::Staggered { mass: 0.0, is_improved: true, kappa: 0.5 };
+    let staggered = Quarks::Staggered { mass: 0.0, is_improved: true };
     let mut epsilons = vectors.epsilons.clone();
     epsilons.sort_by(f64::total_cmp);
     epsilons.dedup();

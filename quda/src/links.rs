@@ -218,6 +218,31 @@ pub unsafe fn taken(state: &State, name: &str, address: *mut c_void, param: &Qud
     Ok(LoadedLinks::new(Links::of_host(part, gauge), LinkFactors::of(param)?))
 }
 
+/// Returns the links that a call works on, and keeps those of the application in `read`.
+///
+/// # Safety
+/// As for [`taken`].
+pub unsafe fn resident_or_taken<'a>(
+    state: &'a State,
+    read: &'a mut Option<LoadedLinks>,
+    name: &str,
+    address: *mut c_void,
+    param: &QudaGaugeParam,
+) -> Outcome<&'a LoadedLinks> {
+    if is_on(param.use_resident_gauge) {
+        return state.wilson();
+    }
+    // SAFETY: the caller's promise.
+    Ok(read.insert(unsafe { taken(state, name, address, param) }?))
+}
+
+/// Makes links of the application resident if `make_resident_gauge` is set and there are some.
+pub fn keep(state: &mut State, read: Option<LoadedLinks>, param: &QudaGaugeParam) {
+    if is_on(param.make_resident_gauge) && read.is_some() {
+        (state.operator, state.wilson) = (None, read);
+    }
+}
+
 /// Returns the place of links of a type.
 fn slot(state: &mut State, link_type: QudaLinkType) -> Outcome<&mut Option<LoadedLinks>> {
     Ok(match link_type {

@@ -1,7 +1,7 @@
 //! Loops of links: plaquettes, Polyakov loops, traces and sums of arbitrary paths, energy density and topological charge.
 use crate::check::{check_size, count, given, is_on};
 use crate::enums::QudaBoolean;
-use crate::links::{LinkFactors, LoadedLinks, arrays, multiply, taken};
+use crate::links::{LoadedLinks, arrays, keep, multiply, resident_or_taken};
 use crate::state::{Links, State};
 use crate::structs::{QudaGaugeObservableParam, QudaGaugeParam};
 use ferrite::field::GaugeField;
@@ -257,15 +257,9 @@ pub unsafe fn sum_paths(
     let mut paths = unsafe { paths_of_directions(buffers, lengths, factors, number) }?;
     paths.iter_mut().flatten().for_each(|(of_path, _)| *of_path *= factor);
     State::with(|state| {
-        let given_links;
-        let loaded = match is_on(param.use_resident_gauge) {
-            true => state.wilson()?,
-            false => {
-                // SAFETY: as above.
-                given_links = unsafe { taken(state, "sitelink", links, param) }?;
-                &given_links
-            }
-        };
+        let mut read = None;
+        // SAFETY: as above.
+        let loaded = unsafe { resident_or_taken(state, &mut read, "sitelink", links, param) }?;
         let lists = paths.each_ref().map(Vec::as_slice);
         let sums = on_links(state, loaded, true, |links| Ok(sums_of_paths(links, lists)?.download()?))?;
         // SAFETY: as above.
@@ -278,12 +272,7 @@ pub unsafe fn sum_paths(
         }
         // SAFETY: as above.
         unsafe { arrays.write_links(state.backend()?, &total) }?;
-        if is_on(param.make_resident_gauge) && !is_on(param.use_resident_gauge) {
-            let factors = LinkFactors::of(param)?;
-            // SAFETY: as above.
-            let kept = unsafe { taken(state, "sitelink", links, param) }?;
-            (state.operator, state.wilson) = (None, Some(LoadedLinks::new(kept.links, factors)));
-        }
+        keep(state, read, param);
         Ok(0)
     })
 }

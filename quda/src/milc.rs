@@ -170,6 +170,19 @@ unsafe fn site_param(
     Ok((in_sites, arg.site, arg.site))
 }
 
+/// Makes those of fat, long and unitary links that have a place, and marks loaded links as old.
+unsafe fn make_links(
+    precision: i32,
+    (coefficients, thin): (*mut f64, *mut c_void),
+    [fat, long, unitary]: [*mut c_void; 3],
+) -> Outcome {
+    let mut param = gauge_param(precision, true)?;
+    // SAFETY: the promise of the caller's caller.
+    unsafe { staggered::compute_links(fat, long, unitary, thin, coefficients, &mut param) }?;
+    MILC.with_borrow_mut(|milc| (milc.makes_links, milc.are_loaded) = (true, false));
+    Ok(())
+}
+
 /// Makes fat and long links.
 ///
 /// # Safety
@@ -182,12 +195,8 @@ pub unsafe fn load_links(
     fatlink: *mut c_void,
     longlink: *mut c_void,
 ) -> Outcome {
-    let mut param = gauge_param(precision, true)?;
-    let none = std::ptr::null_mut();
     // SAFETY: the caller's promise.
-    unsafe { staggered::compute_links(fatlink, longlink, none, inlink, path_coeff, &mut param) }?;
-    MILC.with_borrow_mut(|milc| (milc.makes_links, milc.are_loaded) = (true, false));
-    Ok(())
+    unsafe { make_links(precision, (path_coeff, inlink), [fatlink, longlink, std::ptr::null_mut()]) }
 }
 
 /// Makes fat links and their projections to U(3).
@@ -202,12 +211,8 @@ pub unsafe fn load_unitary_links(
     fatlink: *mut c_void,
     ulink: *mut c_void,
 ) -> Outcome {
-    let mut param = gauge_param(precision, true)?;
-    let none = std::ptr::null_mut();
     // SAFETY: the caller's promise.
-    unsafe { staggered::compute_links(fatlink, none, ulink, inlink, path_coeff, &mut param) }?;
-    MILC.with_borrow_mut(|milc| (milc.makes_links, milc.are_loaded) = (true, false));
-    Ok(())
+    unsafe { make_links(precision, (path_coeff, inlink), [fatlink, std::ptr::null_mut(), ulink]) }
 }
 
 /// Loads fat and long links, or thin ones without long links, unless they are there.

@@ -1,6 +1,6 @@
 //! Momenta of links, and the steps of molecular dynamics.
 use crate::check::{check_size, given, is_on};
-use crate::links::{LinkFactors, LoadedLinks, arrays, taken};
+use crate::links::{LoadedLinks, arrays, keep, resident_or_taken, taken};
 use crate::loops::{Path, on_links, paths_of_directions};
 use crate::state::{Links, State};
 use crate::structs::QudaGaugeParam;
@@ -209,15 +209,9 @@ pub unsafe fn kick(
         if is_on(param.overwrite_mom) {
             momenta.scale(0.0)?;
         }
-        let given_links;
-        let loaded = match is_on(param.use_resident_gauge) {
-            true => state.wilson()?,
-            false => {
-                // SAFETY: as above.
-                given_links = unsafe { taken(state, "sitelink", links, param) }?;
-                &given_links
-            }
-        };
+        let mut read = None;
+        // SAFETY: as above.
+        let loaded = unsafe { resident_or_taken(state, &mut read, "sitelink", links, param) }?;
         on_links(state, loaded, true, |links| match known_action(&paths) {
             Some(action) => {
                 let links = EvolvingLinks::new(links, Precision::Double)?;
@@ -225,11 +219,7 @@ pub unsafe fn kick(
             }
             None => Ok(kick_by_paths(links, paths.each_ref().map(Vec::as_slice), dt, &mut momenta)?),
         })?;
-        if is_on(param.make_resident_gauge) && !is_on(param.use_resident_gauge) {
-            // SAFETY: as above.
-            let kept = unsafe { taken(state, "sitelink", links, param) }?;
-            (state.operator, state.wilson) = (None, Some(LoadedLinks::new(kept.links, LinkFactors::of(param)?)));
-        }
+        keep(state, read, param);
         // SAFETY: as above.
         unsafe { put(state, "mom", mom, param, momenta) }?;
         Ok(0)

@@ -57,8 +57,6 @@ pub enum Quarks {
         mass: f64,
         /// Whether quarks hop over fat and long links.
         is_improved: bool,
-        /// Whether products and sources have the normalisation of κ.
-        kappa: f64,
     },
 }
 
@@ -139,7 +137,7 @@ impl Quarks {
                 mistakes.add(format!("mass = {}: expected a finite number", param.mass));
             }
             let is_improved = param.dslash_type == QUDA_ASQTAD_DSLASH;
-            return Quarks::Staggered { mass: param.mass, is_improved, kappa: param.kappa };
+            return Quarks::Staggered { mass: param.mass, is_improved };
         }
         if !(param.kappa.is_finite() && param.kappa != 0.0) {
             mistakes.add(format!("kappa = {}: expected a number other than 0", param.kappa));

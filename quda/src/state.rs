@@ -1,4 +1,4 @@
-//! What the interface keeps between calls: the device, links, momenta, and operators.
+//! State of the interface between calls: the device, links, momenta, and operators.
 use crate::links::{LoadedClover, LoadedLinks};
 use crate::multigrid::Setups;
 use crate::operator::CachedOperator;

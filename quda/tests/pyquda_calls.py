@@ -522,6 +522,12 @@ def test_terms_of_sites():
             param.clover_cpu_prec = enums.QudaPrecision.QUDA_DOUBLE_PRECISION
             quda.loadCloverQuda(pointer(packed(blocks)), pointer(packed(np.linalg.inv(blocks))), param)
             check_operator(f"clover term of the application, κ = {kappa}", param, links, kappa, blocks)
+            if diagonal == 1.0:
+                # A twisted mass without a clover term leaves the loaded one alone.
+                param.dslash_type, param.mu = kinds.QUDA_TWISTED_MASS_DSLASH, 0.2
+                param.twist_flavor = enums.QudaTwistFlavorType.QUDA_TWIST_SINGLET
+                plain = np.broadcast_to(np.eye(6), (*SHAPE, 2, 6, 6)) + 2j * kappa * param.mu * gamma5
+                check_operator("twisted mass beside a clover term", param, links, kappa, plain)
     mu, kappa = 0.17, 0.5 / (4 + mass)
     for has_clover in (False, True):
         dirac = core.getClover(ANTIPERIODIC, mass, 1e-12, 1000, 1.0, 1.2, 1.2)

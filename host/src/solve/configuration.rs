@@ -141,16 +141,14 @@ impl<'g> Configuration<'g> {
         if operator.has_number() {
             return Ok(Diagonal::number(operator.wilson.diagonal()));
         }
-        if let Some(given) = &*self.given_term.borrow() {
-            return match std::ptr::eq(operator.definition, &CLOVER) {
-                true => Ok(given.clone()),
-                false => Err(DeviceError::GivenTerm { what: operator.definition.name }),
-            };
+        match &*self.given_term.borrow() {
+            Some(given) if std::ptr::eq(operator.definition, &CLOVER) => return Ok(given.clone()),
+            _ => {}
         }
         self.cache.terms.only(operator.into(), || self.with_device_links(|links| operator.diagonal(links)))
     }
-    /// Supplies a clover term in double precision, which replaces those of Wilson-clover operators until the next call. Solves fail for
-    /// operators of another mass than that of the term's [diagonal](DeviceClover::diagonal).
+    /// Supplies a clover term in double precision, which replaces those of Wilson-clover operators until the next call. Other operators
+    /// have terms made from the links. Solves fail for Wilson-clover operators of another mass than that of the term's [diagonal](DeviceClover::diagonal).
     pub fn set_clover_term(&self, term: DeviceClover) {
         self.multigrid.take();
         *self.given_term.borrow_mut() = Some(term.into());
